@@ -45,8 +45,8 @@ guards: setup ## Check every fact about Lance that the engine leans on
 mutants: setup ## Break each line of the kept list of guards, and name those that no test misses (GUARDS=text, JOBS=n)
 	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) "$(GUARDS)"
 
-crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
-	$(PYTEST) tests/protocol -m crash --timeout 0 --capture no
+crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED, HTTP_LOAD_WRITES)
+	$(PYTEST) tests/protocol tests/surfaces/http/test_load.py -m crash --timeout 0 --capture no
 
 powercut: setup ## Cut the power at every sync of a commit, and print the counts
 	$(PYTEST) tests/protocol/powercut -m powercut --timeout 0 --capture no
@@ -101,7 +101,7 @@ lock: ## Refresh the lock files, keeping the versions that still fit (UPGRADE=1 
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	printf 'setuptools\nwheel\n' | $(COMPILE) - --output-file build.lock
-	$(COMPILE) pyproject.toml --extra connect --extra jre --group dev --constraint build.lock --output-file requirements.lock
+	$(COMPILE) pyproject.toml --all-extras --group dev --constraint build.lock --output-file requirements.lock
 	rm -rf .venv-lock
 
 # One lock for all platforms and Pythons: names, versions, hashes and markers, and no address.
@@ -119,7 +119,7 @@ clean: ## Remove what the other targets made
 	@$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --require-hashes -r build.lock
-	$(BIN)/pip install --quiet --require-hashes --no-build-isolation -r requirements.lock
+	$(BIN)/pip install --quiet --require-hashes --no-build-isolation --no-deps -r requirements.lock
 	@touch $@
 
 .venv/installed: .venv/locked pyproject.toml

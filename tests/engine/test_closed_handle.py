@@ -40,9 +40,18 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "entity_at": lambda graph: graph.entity_at("Person", "a"),
     "explain": lambda graph: graph.explain(READ),
     "export": lambda graph: graph.export(),
+    "commit_log": lambda graph: graph.commit_log(),
+    "require_load": lambda graph: graph.require_load(branch="june", from_="main"),
+    "acting_as": lambda graph: graph.acting_as("ann"),
     "index_status": lambda graph: graph.index_status(),
     "repair": lambda graph: graph.repair(),
     "load": lambda graph: graph.load(b'{"type": "Person", "data": {"name": "z"}}\n', "append"),
+    "load_objects": lambda graph: graph.load_objects([], "append"),
+    "load_networkx": lambda graph: graph.load_networkx(object(), "append"),
+    "to_networkx": lambda graph: graph.to_networkx(),
+    "duckdb": lambda graph: graph.duckdb(),
+    "scan": lambda graph: graph.scan("Person"),
+    "blob": lambda graph: graph.blob("node", "Person", "a", "name"),
     "load_dataframes": lambda graph: graph.load_dataframes({"Person": PEOPLE}, "append"),
     "load_tables": lambda graph: graph.load_tables({"Person": PEOPLE}, "append"),
     "merge": lambda graph: graph.merge("june"),
@@ -64,9 +73,11 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "verify": lambda graph: graph.verify(),
 }
 VIEW_VERBS: dict[str, Callable[[SnapshotView], object]] = {
+    "blob": lambda view: view.blob("node", "Person", "a", "name"),
     "describe": lambda view: view.describe("Person"),
     "explain": lambda view: view.explain(READ),
     "query": lambda view: view.query(READ),
+    "schema": lambda view: view.schema(),
 }
 
 

@@ -77,6 +77,19 @@ def ask_for_the_changes_of_genesis(graph: Graph) -> None:
     graph.commit_changes(graph.commits()[-1].graph_commit_id)
 
 
+def read_beyond_a_value(graph: Graph) -> None:
+    graph.apply_schema(f"{graph.schema()}\nnode Page {{ code: String @key  scan: Blob? }}")
+    graph.load(ndjson([node("Page", code="p", scan="base64:YWJj")]), "append")
+    graph.blob("node", "Page", "p", "scan").read(7)
+
+
+def read_behind_a_reference(graph: Graph) -> None:
+    bases = '@external("s3://scans/")'
+    graph.apply_schema(f"{graph.schema()}\nnode Page {{ code: String @key  scan: Blob? {bases} }}")
+    graph.load(ndjson([node("Page", code="p", scan="s3://scans/p")]), "append")
+    graph.blob("node", "Page", "p", "scan").read()
+
+
 def exceed_a_limit(graph: Graph) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LINE_BYTES_SETTING, "10")
@@ -133,7 +146,12 @@ DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
     "version_reclaimed": (read_a_version_that_is_gone, {"table_key": "node:Person", "version": 2}),
     "change_diff_refusal": (
         ask_for_the_changes_of_genesis,
-        {"reason": "parentless_commit", "graph_commit_id": ULID, "type_name": None},
+        {"reason": "parentless_commit", "graph_commit_id": ULID, "before_commit_id": None, "type_name": None},
+    ),
+    "blob_range": (read_beyond_a_value, {"start": 7, "end": None, "length": 3}),
+    "external_blob_source": (
+        read_behind_a_reference,
+        {"uri": "s3://scans/p", "reason": "is a reference .+ does not follow: .+"},
     ),
     "change_feed_gap": (follow_a_feed_into_a_gap, {"cursor": ".+", "first_unreadable_commit_id": ULID}),
     "resource_limit": (exceed_a_limit, {"resource": "bytes of line 1", "limit": 10, "actual": 43}),

@@ -10,11 +10,12 @@ from omnigraph.core.errors import InvariantViolation, SidecarCorrupt
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import rows_table
+from omnigraph.operations.engine import discard_task_files
 from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.version_file import check_ref, check_relative_path
 from omnigraph.storage.tables.task_notes import TaskNotes
-from tests.support.engine import contents, new_graph, reopen
+from tests.support.engine import contents, new_graph, reopen, table_path
 from tests.support.seam import internals
 from tests.support.tables import put_rows
 
@@ -220,3 +221,21 @@ def test_a_note_of_a_task_that_names_what_no_task_writes_is_refused(tmp_path: Pa
 
     with pytest.raises(InvariantViolation, match=r"__tasks_x/1\.json"):
         notes.files()
+
+
+@pytest.mark.case("engine", 400)
+def test_nothing_that_such_a_note_names_is_removed_and_what_the_driver_knows_is(tmp_path: Path) -> None:
+    with new_graph(tmp_path / "graph") as graph:
+        parts, data = internals(graph).parts, table_path(graph, "node:Person") / "data"
+        data.mkdir(exist_ok=True)
+        known, noted = (data / f"{name}.lance" for name in ("known", "noted"))
+        for file in (known, noted):
+            file.write_bytes(b"rows")
+        notes = TaskNotes(parts.root.uri, "__tasks_x")
+        notes.begin()
+        notes.note([str(noted), f"{graph.uri}/_schema.pg"])
+
+        discard_task_files(parts, notes, known=[str(known)], handed=[])
+
+        assert (known.exists(), noted.exists(), Path(graph.uri, "_schema.pg").exists()) == (False, True, True)
+        assert contents(graph)["Person"] == {}

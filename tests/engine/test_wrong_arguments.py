@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -71,11 +72,8 @@ def test_parameters_in_the_place_of_the_name_on_a_snapshot(graph: omnigraph.Grap
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([{"name": "x"}], "a dict among the data is not a path; a load takes paths"),
-        (
-            {"Person": [{"name": "x"}]},
-            "the table for Person is a list of .*, not a table .* pyarrow.Table.from_pylist",
-        ),
+        ([4], "an int among the data is not a path; a load takes paths"),
+        ({"Person": 4}, "the table for Person is an int, not a table of .*, or a list of dicts"),
         (42, "an int cannot be loaded; a load takes paths"),
         (None, "None cannot be loaded"),
     ],
@@ -236,3 +234,80 @@ def test_a_message_is_a_text(graph: omnigraph.Graph) -> None:
 
     with pytest.raises(BadRequest, match="the message must be a text, not int"):
         graph.mutate(ADD, params={"name": "cy"}, message=message)
+
+
+KINDS_OF_CHANGES = ("changes", "commit_changes", "commit_changes_page", "diff", "poll_changes", "baseline")
+GIVEN_FIRST: dict[str, dict[str, Any]] = {
+    "commit_changes": {"commit_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+    "commit_changes_page": {"commit_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+    "diff": {"a": "main"},
+    "commit": {},
+    "entity_at": {"type_name": "Person"},
+    "query": {"source": FIND, "params": {"name": "ann"}},
+    "mutate": {"source": ADD, "params": {"name": "dee"}},
+    "load": {"data": b"", "mode": "append"},
+    "load_tables": {"tables": {}, "mode": "append"},
+}
+
+
+@pytest.mark.case("surfaces", 701)
+@pytest.mark.parametrize(
+    ("verb", "name", "wrong"),
+    [
+        *(
+            (verb, name, wrong)
+            for verb in KINDS_OF_CHANGES
+            for name in ("kinds", "types", "ops")
+            for wrong in (True, [5])
+        ),
+        *((verb, "types", 5) for verb in ("export", "to_networkx")),
+        *(
+            (verb, "commit_id", wrong)
+            for verb in ("commit", "commit_changes", "commit_changes_page")
+            for wrong in (None, 5, b"x")
+        ),
+        *(("mutate", "if_commit", wrong) for wrong in (True, 5, b"x")),
+        *(
+            ("query", name, wrong)
+            for name in ("timeout_ms", "memory_bytes")
+            for wrong in ("", 1.5, True, 10**400)
+        ),
+        *(("entity_at", "entity_id", wrong) for wrong in (None, 5, True, b"x", ["x"])),
+        ("commits", "where", True),
+        *(("embed", name, wrong) for name in ("type", "select") for wrong in (True, [5])),
+        *(("embed", "batch", wrong) for wrong in (None, "", True)),
+        ("load", "rejects", True),
+        ("load", "data", {1: 2}),
+        ("load_tables", "tables", {1: 2}),
+        *(("load", name, np.array([1, 2])) for name in ("engine", "mode", "on_error")),
+        *((verb, "engine", np.array([1, 2])) for verb in ("embed", "load_tables")),
+    ],
+    ids=str,
+)
+def test_an_argument_of_another_kind_is_named(
+    graph: omnigraph.Graph, verb: str, name: str, wrong: object
+) -> None:
+    arguments: dict[str, Any] = GIVEN_FIRST.get(verb, {}) | {name: wrong}
+    before = graph.snapshot().head.graph_commit_id
+
+    with pytest.raises(BadRequest, match=f"{name} "):
+        list(getattr(graph, verb)(**arguments))
+
+    assert graph.snapshot().head.graph_commit_id == before
+
+
+def test_what_can_be_listed_is_a_list_of_texts(graph: omnigraph.Graph) -> None:
+    for types in (["Person"], ("Person",), {"Person"}, {"Person": 1}.keys(), iter(["Person"])):
+        assert list(graph.diff("main", "main", types=types)) == []
+
+
+@pytest.mark.case("surfaces", 701)
+def test_an_array_without_a_dimension_is_no_data(graph: omnigraph.Graph) -> None:
+    wrong: Any = np.array(1)
+
+    with pytest.raises(BadRequest, match="cannot be loaded"):
+        graph.load(wrong, "append")
+    with pytest.raises(BadRequest, match="expected objects in a list"):
+        graph.load_objects(wrong, "append")
+    with pytest.raises(BadRequest, match="types must be names of types by class"):
+        graph.load_objects([], "append", types=wrong)

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from omnigraph.cli.main import omnigraph
+from omnigraph.graph.entity_reads import EntityReads
 from omnigraph.graph.graph import Graph
 
 _FENCED = re.compile(
@@ -155,7 +156,7 @@ def _names_a_verb(sentence: str, verbs: Collection[str]) -> bool:
 @cache
 def built_verbs() -> frozenset[str]:
     """Return what users can do today: the commands of the program, and the public names of `Graph`."""
-    methods = {name for name in vars(Graph) if not name.startswith("_")}
+    methods = {name for name in {**vars(EntityReads), **vars(Graph)} if not name.startswith("_")}
     return frozenset(methods) | frozenset(_commands(click.Context(omnigraph), omnigraph, ""))
 
 

@@ -7,12 +7,17 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from email import message_from_string
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from omnigraph import __version__
 from tests.support.commands import Outcome, run
+from tests.support.imported import third_party_imports
 from tests.support.page_run import Typed, masked, printed_below, run_page
 from tests.support.pages import REPOSITORY, Block
 
@@ -113,6 +118,26 @@ def test_the_wheel_names_its_version_license_and_command(archives: Path) -> None
     assert "omnigraph = omnigraph.cli.main:main" in metadata["entry_points.txt"]
     assert "omnigraph-server = omnigraph.cli.server_program:main" in metadata["entry_points.txt"]
     assert metadata["LICENSE"] == (REPOSITORY / "LICENSE").read_text()
+
+
+@pytest.mark.case("surfaces", 659)
+def test_the_wheel_requires_every_library_that_the_package_imports(archives: Path) -> None:
+    (wheel,) = archives.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = message_from_string(archive.read(name).decode())
+    required = {canonicalize_name(Requirement(line).name) for line in metadata.get_all("Requires-Dist", [])}
+    owners = packages_distributions()
+
+    imported = third_party_imports(PACKAGE)
+
+    missing = {
+        module: file
+        for module, file in imported.items()
+        if not required & {canonicalize_name(owner) for owner in owners.get(module.partition(".")[0], ())}
+    }
+    assert len(imported) > 20
+    assert missing == {}, "imported, and neither a dependency nor in an extra"
 
 
 def test_the_source_archive_holds_the_package_and_no_tests(archives: Path) -> None:

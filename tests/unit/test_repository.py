@@ -70,7 +70,9 @@ def test_the_lock_covers_every_declared_dependency() -> None:
 
 
 def test_no_source_file_is_too_long() -> None:
-    lengths = {path: len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+    written = PACKAGE / "client" / "asynchronous"  # by tests/support/async_source.py
+    paths = (path for path in PACKAGE.rglob("*.py") if path.parent != written)
+    lengths = {path: len(path.read_text().splitlines()) for path in paths}
 
     assert lengths
     assert {str(path): length for path, length in lengths.items() if length > LINES_MAX} == {}

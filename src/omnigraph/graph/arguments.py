@@ -5,10 +5,13 @@ hand could create a graph nobody meant, or agree to a loss.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
+from pathlib import Path
 from typing import TypeVar
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.limits import I64_MAX
 from omnigraph.core.values import named
 
 Call = TypeVar("Call", bound=Callable[..., None])
@@ -60,13 +63,88 @@ def given_names(name: str, names: object) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    if isinstance(names, Sequence | set | frozenset) and not isinstance(names, str | bytes | Mapping):
-        listed = tuple(names)
-        wrong = [item for item in listed if not isinstance(item, str)]
-        if not wrong:
-            return listed
-        raise BadRequest(f"{name} must be a list of texts, and has {named(wrong[0])}")
-    raise BadRequest(f"{name} must be a list of texts, not {named(names)}")
+    if isinstance(names, str | bytes | bytearray | memoryview | Mapping) or not isinstance(names, Iterable):
+        raise BadRequest(f"{name} must be a list of texts, not {named(names)}")
+    try:
+        items = iter(names)
+    except TypeError as error:  # an array without a dimension
+        raise BadRequest(f"{name} must be a list of texts, not {named(names)}") from error
+    listed: list[str] = []
+    for item in items:
+        if not isinstance(item, str):
+            raise BadRequest(f"{name} must be a list of texts, and has {named(item)}")
+        listed.append(item)
+    return tuple(listed)
+
+
+def given_words(name: str, words: object) -> tuple[str, ...]:
+    """Return the texts of a list, or the one text that stands for a list of it; none where there is none.
+
+    Raises:
+        BadRequest: it is neither.
+    """
+    return (words,) if isinstance(words, str) else given_names(name, words) or ()
+
+
+def required_text(name: str, text: object) -> str:
+    """Return a text that a call cannot do without.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    if not isinstance(text, str):
+        raise BadRequest(f"{name} must be a text, not {named(text)}")
+    return text
+
+
+def given_number(name: str, number: object) -> int | None:
+    """Return a whole number; none where there is none.
+
+    Raises:
+        BadRequest: it is something else, or larger than anything is.
+    """
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        raise BadRequest(f"{name} must be a whole number, not {named(number)}")
+    whole = int(number)
+    if abs(whole) > I64_MAX:  # no clock goes so far
+        raise BadRequest(f"{name} must be a whole number of at most 64 bits")
+    return whole
+
+
+def given_file(name: str, path: object) -> Path | None:
+    """Return the path of a file; none where there is none.
+
+    Raises:
+        BadRequest: it is no path.
+    """
+    if path is None:
+        return None
+    if not isinstance(path, str | Path):
+        raise BadRequest(f"{name} must be the path of a file, not {named(path)}")
+    return Path(path)
+
+
+def check_callable(name: str, given: object) -> None:
+    """Make sure that a condition is one, where there is one.
+
+    Raises:
+        BadRequest: it cannot be called.
+    """
+    if given is not None and not callable(given):
+        raise BadRequest(f"{name} must be a function, not {named(given)}")
+
+
+def check_type_names(name: str, given: Iterable[object]) -> None:
+    """Make sure that what is given by type name has texts for names.
+
+    Raises:
+        BadRequest: one is something else.
+    """
+    for key in given:
+        if not isinstance(key, str):
+            raise BadRequest(f"{name} are given by type name, and {named(key)} is none")
 
 
 def given_text(name: str, text: object) -> str | None:

@@ -8,27 +8,37 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.core.errors import BadRequest, BranchInUse
+from omnigraph.core.errors import BadRequest, BranchInUse, PolicyDenied
 from omnigraph.core.limits import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS
 from omnigraph.core.span import Source
-from omnigraph.core.values import is_count, named, shown
-from omnigraph.graph.administration import Administration
-from omnigraph.graph.arguments import check_flags, given_callback
+from omnigraph.core.values import is_count, shown
+from omnigraph.graph.arguments import (
+    check_callable,
+    check_flags,
+    given_callback,
+    given_names,
+    given_number,
+    given_text,
+    required_text,
+)
+from omnigraph.graph.entity_reads import EntityReads
+from omnigraph.graph.loading import Loading
 from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.identity import MAIN
+from omnigraph.history.identity import MAIN, branch_name
+from omnigraph.history.lanes import CommitList
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.context import check_actor, named_branch
 from omnigraph.operations.open import close
+from omnigraph.policy.request import Action
 
 if TYPE_CHECKING:
-    from omnigraph.bulk.connect.progress import ProgressCallback
     from omnigraph.catalog.stored_queries import StoredQuery
-    from omnigraph.changes.model import ChangeFilter
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.branches import Branch
@@ -37,19 +47,18 @@ if TYPE_CHECKING:
     from omnigraph.operations.changes.commit_changes import CommitChanges, CommitChangesPage
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
+    from omnigraph.operations.changes.sides import WantedChanges
     from omnigraph.operations.describe.describe import TypeDescription
-    from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
-    from omnigraph.operations.engine import Engine
     from omnigraph.operations.export import Export
-    from omnigraph.operations.load.load import LoadInput, LoadMode, LoadResult
-    from omnigraph.operations.load.model import LoadKeywords, OnError
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
+    from omnigraph.operations.progress import TableProgressCallback
+    from omnigraph.operations.scan import ScannedRows
     from omnigraph.plan.describe import Explanation
 
 
-class Graph(Administration):
+class Graph(EntityReads, Loading):
     """One open graph.
 
     A call that names no branch means the one the handle is bound to; at first, main. `merge` and `diff` take
@@ -104,134 +113,9 @@ class Graph(Administration):
             params=params,
             branch=self._on(branch),
             actor=self._who(actor),
-            if_commit=if_commit,
+            if_commit=given_text("if_commit", if_commit),
             message=message,
             retry=retry,
-        )
-
-    def load(
-        self,
-        data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
-        mode: "LoadMode",
-        *,
-        mapping: str | Path | None = None,
-        branch: str | None = None,
-        from_: str | None = None,
-        actor: str | None = None,
-        message: str | None = None,
-        index: bool = True,
-        engine: "Engine" = "auto",
-        master: str | None = None,
-        dry_run: bool = False,
-        on_error: "OnError" = "fail",
-        rejects: str | Path | None = None,
-        progress: "ProgressCallback | None" = None,
-        strict_columns: bool = False,
-        retry: float | None = None,
-    ) -> "LoadResult":
-        """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
-
-        All of it is one commit. `engine` says where the work is done, `master` where Spark runs. A dry run
-        validates and writes nothing. `on_error="skip"` leaves out rows with violations; `rejects` is a file
-        for all violations. `progress` is called with the progress of each stage. The files of a mapping come
-        after the data. With `from_`, a missing branch is first created from that one.
-
-        Mode `merge` replaces whole rows: what the input leaves out becomes null, and the result's `cleared`
-        says where there was a value. With `strict_columns` a load that would do so is refused.
-
-        If another writer was first, the load is run again for up to `retry` seconds, as a mutation is; with
-        mode `overwrite`, never.
-        """
-        from omnigraph.bulk.connect.progress import silent
-        from omnigraph.operations.load.inputs import given_inputs
-        from omnigraph.operations.load.load import LoadOptions, load
-
-        check_flags(index=index, dry_run=dry_run, strict_columns=strict_columns)
-        options = LoadOptions(
-            mode,
-            engine=engine,
-            master=master,
-            is_dry_run=dry_run,
-            on_error=on_error,
-            rejects=None if rejects is None else Path(rejects),
-            progress=given_callback(progress, silent),
-            has_strict_columns=strict_columns,
-        )
-
-        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
-            catalog = self._graph.catalog_on(self._on(branch), from_)
-            yield from given_inputs(catalog, data, mapping, options.rejects)
-
-        return load(
-            self._graph,
-            inputs(),
-            options,
-            branch=self._on(branch),
-            from_=from_,
-            actor=self._who(actor),
-            message=message,
-            index=index,
-            retry=retry,
-        )
-
-    def load_tables(
-        self, tables: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"
-    ) -> "LoadResult":
-        """Load tables by type name as one commit: pyarrow, pandas or polars tables, or Spark DataFrames.
-
-        Edges have columns `from` and `to`. The options are those of `load`; a Spark DataFrame needs Spark.
-
-        Raises:
-            BadRequest: a type is not in the schema, or a value is not a table.
-        """
-        from omnigraph.operations.load.tables import table_input
-
-        if not isinstance(tables, Mapping):
-            raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
-
-        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
-            catalog = self._graph.catalog_on(self._on(options.get("branch")), options.get("from_"))
-            for name, table in tables.items():
-                yield table_input(catalog, name, table)
-
-        return self.load(inputs(), mode, **options)
-
-    def load_dataframes(
-        self, frames: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"
-    ) -> "LoadResult":
-        """Load Spark DataFrames by type name, nodes and edges together, as one commit."""
-        return self.load_tables(frames, mode, **options)
-
-    def embed(
-        self,
-        type: str | Sequence[str] | None = None,
-        select: str | Sequence[str] | None = None,
-        **options: "Unpack[EmbedKeywords]",
-    ) -> "EmbedResult":
-        """Compute the missing vectors of `@embed` properties from their texts, as one commit.
-
-        `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]property=value`:
-        rows that any of them selects get new vectors. With `reembed_all`, so does every row that has a text.
-        `batch` is how many texts the provider is given at a time; `engine` and `master` say where the work
-        is done.
-
-        Raises:
-            BadRequest: a type, property or value is invalid.
-            EmbeddingModelMismatch: a property records another model than the provider's.
-            EmbeddingError: the provider failed, or its key is missing; nothing was written.
-            ConflictError: another writer was first; nothing of this is visible.
-        """
-        from omnigraph.operations.embed.embed import embed
-        from omnigraph.operations.embed.model import embed_options
-
-        wanted = embed_options(type, select, options)
-        return embed(
-            self._graph,
-            wanted,
-            branch=self._on(options.get("branch")),
-            actor=self._who(options.get("actor")),
-            message=options.get("message"),
-            index=options.get("index", True),
         )
 
     # Reads
@@ -265,8 +149,8 @@ class Graph(Administration):
             branch=self._on(branch) if snapshot is None else branch,
             snapshot=snapshot,
             actor=self._who(actor),
-            timeout_ms=timeout_ms,
-            memory_bytes=memory_bytes,
+            timeout_ms=given_number("timeout_ms", timeout_ms),
+            memory_bytes=given_number("memory_bytes", memory_bytes),
             exact=exact,
         )
         return Result(answer)
@@ -298,7 +182,7 @@ class Graph(Administration):
 
     def queries(self) -> "list[StoredQuery]":
         """Return the stored queries that are listed, by name; none unless the graph was opened with some."""
-        self._graph.enter(self._actor, "read", self._branch)
+        self._graph.enter(self._actor, Action.READ, None)  # they are those of the graph, whatever is bound
         return [] if self._stored is None else list(self._stored.listed)
 
     def invoke(
@@ -321,12 +205,12 @@ class Graph(Administration):
         """
         from omnigraph.graph.stored_call import InvokeOptions, invoke_stored
 
-        self._graph.enter(self._who(actor), "invoke_query", self._on(branch))
+        self._graph.enter(self._who(actor), Action.INVOKE_QUERY, self._on(branch))
         return invoke_stored(
             self,
             self._stored,
             query_name(name),
-            InvokeOptions(params, branch, snapshot, if_commit, actor, message),
+            InvokeOptions(params, branch, snapshot, given_text("if_commit", if_commit), actor, message),
         )
 
     def at(self, snapshot: "SnapshotLike") -> "SnapshotView":
@@ -336,24 +220,38 @@ class Graph(Administration):
             CommitNotFound, VersionNotFound: there is no such snapshot.
         """
         from omnigraph.graph.snapshot_view import SnapshotView
-        from omnigraph.operations.pin import resolve_snapshot
+        from omnigraph.operations.pin import read_snapshot
 
-        self._graph.enter(self._actor, "read", None)
-        view = SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
+        found = read_snapshot(self._graph, self._actor, self._branch or MAIN, snapshot)
+        view = SnapshotView(self, found)
         self._graph.parts.readers.keep(view, view.snapshot)  # cleanup keeps it readable while it is held
         return view
 
     def export(
-        self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None
+        self,
+        *,
+        branch: str | None = None,
+        types: Sequence[str] | None = None,
+        actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "Export":
         """Return the records of a branch, pinned now: iterate over dicts, or write them with `to_file`.
+
+        `progress` is called as of `optimize`, each time that the records are gone through in this process.
 
         Raises:
             BadRequest: there is no such type.
         """
         from omnigraph.operations.export import export
+        from omnigraph.operations.progress import unseen
 
-        return export(self._graph, branch=self._on(branch), types=types, actor=self._who(actor))
+        return export(
+            self._graph,
+            branch=self._on(branch),
+            types=given_names("types", types),
+            actor=self._who(actor),
+            progress=given_callback(progress, unseen),
+        )
 
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
         """Return all rows of a type, by id; a `DateTime` is a timestamp in UTC.
@@ -367,6 +265,90 @@ class Graph(Administration):
         from omnigraph.operations.pin import read_table
 
         return read_table(self._graph, type_name, branch=self._on(branch), actor=self._actor)
+
+    def scan(
+        self,
+        type_name: str,
+        *,
+        branch: str | None = None,
+        snapshot: "SnapshotLike | None" = None,
+        columns: Sequence[str] | None = None,
+        actor: str | None = None,
+    ) -> "ScannedRows":
+        """Return the rows of a type in batches, pinned now: all columns, or those that are named.
+
+        A batch is read when it is asked for, so that the table need not fit into memory; their order is that
+        of storage. A table key, such as `node:Person`, names a type as well.
+
+        Raises:
+            BadRequest: there is no such type, or it has no such column.
+            HistoricalVersionReclaimed: the table's version was cleaned up.
+        """
+        from omnigraph.operations.scan import scan
+
+        return scan(
+            self._graph,
+            type_name,
+            columns=given_names("columns", columns),
+            branch=self._on(branch) if snapshot is None else branch,
+            snapshot=snapshot,
+            actor=self._who(actor),
+        )
+
+    def duckdb(
+        self,
+        *,
+        branch: str | None = None,
+        snapshot: "SnapshotLike | None" = None,
+        actor: str | None = None,
+    ) -> Any:  # noqa: ANN401 - duckdb is optional, and so are its types
+        """Return a DuckDB connection with a view for each type, over one snapshot: SQL without a copy.
+
+        A view has the type's name, the id and the properties; edges have `src` and `dst`. Types whose names
+        differ in case alone are called by table key, such as "node:Person". Rows are read when a query runs.
+
+        Raises:
+            UnsupportedError: duckdb is not installed, which the extra `omnigraph[duckdb]` does.
+        """
+        from omnigraph.graph.sql import duckdb_over, pinned_datasets
+
+        seen = self._pin(branch, snapshot, actor)
+        return duckdb_over(self._graph.catalog_of(seen).types, pinned_datasets(self._graph, seen))
+
+    def to_networkx(
+        self,
+        *,
+        branch: str | None = None,
+        snapshot: "SnapshotLike | None" = None,
+        types: Sequence[str] | None = None,
+        actor: str | None = None,
+    ) -> Any:  # noqa: ANN401 - networkx is optional, and so are its types
+        """Return a `networkx.MultiDiGraph` of a snapshot; edge types bring the types of their ends.
+
+        A node is `(type, id)`, an edge has the key `(type, id)`. Properties that have a value are attributes.
+
+        Raises:
+            UnsupportedError: networkx is not installed, which the extra `omnigraph[networkx]` does.
+            BadRequest: there is no such type.
+        """
+        from omnigraph.graph.networks import networkx_of
+        from omnigraph.operations.export import pinned_export
+
+        seen = self._pin(branch, snapshot, actor)
+        catalog = self._graph.catalog_of(seen)
+        return networkx_of(
+            catalog,
+            given_names("types", types),
+            pinned_export(self._graph, seen, catalog.types).batches,
+            branch=branch_name(seen.branch),
+            commit_id=seen.head.graph_commit_id,
+        )
+
+    def _pin(self, branch: str | None, snapshot: "SnapshotLike | None", actor: str | None) -> Snapshot:
+        from omnigraph.operations.pin import read_view
+
+        on = self._on(branch) if snapshot is None else branch
+        return read_view(self._graph, self._who(actor), branch=on, snapshot=snapshot)
 
     def describe(
         self,
@@ -396,7 +378,7 @@ class Graph(Administration):
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
+        branch = self._graph.enter(self._actor, Action.READ, self._on(branch))
         return self._graph.newest(branch).snapshot()
 
     def commits(
@@ -405,8 +387,10 @@ class Graph(Administration):
         branch: str | None = None,
         limit: int | None = None,
         where: Callable[[GraphCommit], bool] | None = None,
-    ) -> list[GraphCommit]:
+    ) -> CommitList:
         """Return the commits of a branch, or those for which a condition holds, newest first.
+
+        They are a list, which a notebook shows as lanes.
 
         Raises:
             BadRequest: the limit is not a number, or below zero.
@@ -415,8 +399,9 @@ class Graph(Administration):
             raise BadRequest(
                 f"the limit of a list of commits must be a whole number from 0 on, not {shown(limit)}"
             )
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
+        check_callable("where", where)
+        branch = self._graph.enter(self._actor, Action.READ, self._on(branch))
+        return CommitList(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
 
     def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
         """Return one commit.
@@ -426,21 +411,10 @@ class Graph(Administration):
         """
         from omnigraph.operations.pin import find_commit
 
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return find_commit(self._graph, commit_id, branch)[1]
-
-    def entity_at(
-        self, type_name: str, entity_id: str, target: "Target | None" = None, *, actor: str | None = None
-    ) -> dict[str, object]:
-        """Return one node or edge as a branch or a commit shows it, else its newest state; opens one table.
-
-        Raises:
-            EntityNotFound: there is no such entity.
-        """
-        from omnigraph.operations.changes.entity_at import entity_at
-
-        target = self._branch or MAIN if target is None else target
-        return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))
+        self._graph.enter_whole(self._actor, Action.READ)
+        return find_commit(
+            self._graph, required_text("commit_id", commit_id), named_branch(self._on(branch))
+        )[1]
 
     def diff(
         self,
@@ -481,7 +455,9 @@ class Graph(Administration):
         from omnigraph.operations.changes.commit_changes import commit_changes
 
         wanted = self._filter(kinds, types, ops)
-        return commit_changes(self._graph, commit_id, wanted, actor=self._who(actor))
+        return commit_changes(
+            self._graph, required_text("commit_id", commit_id), wanted, actor=self._who(actor)
+        )
 
     def commit_changes_page(
         self,
@@ -507,7 +483,12 @@ class Graph(Administration):
         wanted = self._filter(kinds, types, ops)
         size = PageSize(limit, page_bytes)
         return commit_changes_page(
-            self._graph, commit_id, wanted, size=size, page_token=page_token, actor=self._who(actor)
+            self._graph,
+            required_text("commit_id", commit_id),
+            wanted,
+            size=size,
+            page_token=page_token,
+            actor=self._who(actor),
         )
 
     def changes(
@@ -587,10 +568,15 @@ class Graph(Administration):
         types: Iterable[str] | None,
         ops: Iterable[str] | None,
         branch: str | None = None,
-    ) -> "ChangeFilter":
-        from omnigraph.operations.changes.sides import change_filter
+    ) -> "WantedChanges":
+        from omnigraph.operations.changes.sides import WantedChanges
 
-        return change_filter(self._graph, branch=self._on(branch), kinds=kinds, types=types, ops=ops)
+        return WantedChanges(
+            given_names("kinds", kinds),
+            given_names("types", types),
+            given_names("ops", ops),
+            self._on(branch),
+        )
 
     def branches(self) -> list[str]:
         """Return the names of all branches, sorted."""
@@ -635,18 +621,21 @@ class Graph(Administration):
         delete_branch: bool = False,
         dry_run: bool = False,
         actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "MergeResult":
         """Bring what one branch did since the two diverged into another, as one commit with two parents.
 
         A dry run returns the outcome and the conflicts; nothing is written. With `delete_branch`, the source
         is deleted afterwards, unless it has got commits that were not merged; if the deletion is refused, the
-        merge stands and the result says why.
+        merge stands and the result says why. `progress` is called as of `optimize`, in two stages: `changes`
+        while tables are compared, and `rows` while they are written.
 
         Raises:
             MergeConflicts: the two sides disagree; nothing was written.
             BranchNotFound: there is no such branch.
         """
         from omnigraph.operations.merge.merge import merge
+        from omnigraph.operations.progress import unseen
 
         check_flags(delete_branch=delete_branch, dry_run=dry_run)
         actor = self._who(actor)
@@ -662,6 +651,7 @@ class Graph(Administration):
             message=message,
             delete=delete if delete_branch else None,
             dry_run=dry_run,
+            progress=given_callback(progress, unseen),
         )
 
     @contextmanager
@@ -681,15 +671,29 @@ class Graph(Administration):
         check_flags(merge_on_exit=merge_on_exit, delete_on_error=delete_on_error)
         made = None if from_ is None else self.create_branch(name, from_)
         if made is None:
-            self._graph.require_branch(self._graph.enter(self._actor, "read", name))
+            self._graph.require_branch(self._graph.enter(self._actor, Action.READ, name))
         try:
             yield self._bound(trimmed_name(name))
-        except BaseException:
+        except BaseException as error:
             if made is not None and delete_on_error:
-                self._delete_branch(name, self._actor, ref=made.ref)
+                try:
+                    self._delete_branch(name, self._actor, ref=made.ref)
+                except PolicyDenied as denied:  # what went wrong in the block is what the caller must see
+                    error.add_note(f"branch '{made.name}' stays: {denied}")
             raise
         if merge_on_exit:
             self.merge(name, into=from_ or MAIN)
+
+    def acting_as(self, actor: str | None) -> "Graph":
+        """Return a handle on the same graph whose calls are those of another actor, unless they name one.
+
+        Raises:
+            BadRequest: no actor is called so.
+        """
+        self._graph.require_open()
+        if actor is not None:
+            check_actor(actor)
+        return Graph(self._graph, actor, self._branch, self._stored)
 
     def _bound(self, branch: str) -> "Graph":
         """Return a handle on the same graph that reads and writes a branch."""

@@ -8,31 +8,45 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.values import shown
 from omnigraph.graph.arguments import check_flags, given_place
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.guard import given_gate
 from omnigraph.graph.source import text_source
 from omnigraph.operations.context import check_actor
-from omnigraph.operations.open import MaintenanceMode, Writers, make_parts, open_graph
+from omnigraph.operations.open import MaintenanceMode, Writers, close, make_parts, open_graph
+from omnigraph.policy.gate import Gate
 from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
     from omnigraph.catalog.stored_queries import StoredQueries
     from omnigraph.embedding import EmbeddingConfig
+    from omnigraph.graph.guard import GivenPolicy
     from omnigraph.graph.stored_files import GivenQueries
 
 
-def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability: str | None = None) -> Graph:
+def init(
+    uri: str | Path,
+    schema: str | Path,
+    *,
+    force: bool = False,
+    durability: str | None = None,
+    actor: str | None = None,
+    policy: "GivenPolicy | None" = None,
+) -> Graph:
     """Create an empty graph and open it; `schema` is the text, or the path of a `.pg` file.
 
+    With a policy, the actor needs `admin`, and the graph is opened with it.
+
     Raises:
+        PolicyDenied: the policy does not allow the actor to create graphs.
         ParseError, CatalogError: the schema is invalid.
         AlreadyInitialized: there is already a graph here.
     """
     from omnigraph.operations.init import init_graph
 
     check_flags(force=force)
-    setting = given_durability(durability)
+    setting, gate = given_durability(durability), given_gate(policy)
     parts = make_parts(given_place("uri", uri), durability=setting)
-    init_graph(parts, text_source(schema), force=force)
-    return open(uri, durability=durability)
+    init_graph(parts, text_source(schema), force=force, actor=actor, gate=gate)
+    return open(uri, durability=durability, actor=actor, policy=policy)
 
 
 def open(
@@ -46,6 +60,7 @@ def open(
     writers: Literal["many", "one"] | None = None,
     maintenance: Literal["inline", "background"] | None = None,
     queries: "GivenQueries | None" = None,
+    policy: "GivenPolicy | None" = None,
 ) -> Graph:
     """Open a graph; a read-write open first finishes or undoes what dead writers left behind.
 
@@ -61,12 +76,15 @@ def open(
     `queries` are stored queries for `Graph.invoke`: a folder of `.gq` files, a list of files, or names with
     their files, as in `{"overdue": {"file": "missions.gq", "expose": False}}`.
 
+    With a `policy` (a path, a YAML text or a `Policy`) every call of the handle is decided by it, for the
+    actor of the call. Without one everything is allowed.
+
     Texts given to `nearest` are embedded by the provider that `embedding` names, else by the environment's.
 
     Raises:
         GraphNotFound: there is no graph at this place.
         BadRequest: the mode, the durability, the number of writers or the kind of maintenance is unknown or
-            does not fit, no actor is called so, or stored queries cannot be read.
+            does not fit, no actor is called so, or stored queries or the policy cannot be read.
         WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
     if not _is_word(mode, ("rw", "ro")):
@@ -79,7 +97,7 @@ def open(
     setting, kind = given_durability(durability), _maintenance(maintenance)
     if kind is MaintenanceMode.BACKGROUND and not (upkeep and mode == "rw"):
         raise BadRequest("maintenance='background' is for handles that write and that do upkeep")
-    stored = None if queries is None else _stored(queries)
+    stored, gate = None if queries is None else _stored(queries), given_gate(policy)
     opened = open_graph(
         given_place("uri", uri),
         is_writable=mode == "rw",
@@ -88,8 +106,40 @@ def open(
         embedding=embedding,
         writers=None if writers is None else Writers(writers),
         maintenance=kind,
+        gate=gate,
     )
     return Graph(opened, actor, stored=stored)
+
+
+def open_for_service(
+    uri: str, gate: Gate, *, maintenance: MaintenanceMode, stored: "StoredQueries", name: str
+) -> Graph:
+    """Open a graph for callers who come later, each with an actor of their own, behind a gate.
+
+    Stored queries are compared with the schema before the first of them comes.
+
+    Raises:
+        BadRequest: a stored query does not fit; all of those are named.
+        OmnigraphError: the graph cannot be opened.
+    """
+    opened = open_graph(uri, maintenance=maintenance, gate=gate)
+    try:
+        stored.check(opened.catalog).require_whole(f"graph '{name}'")
+        return Graph(opened)
+    except BaseException:
+        close(opened)
+        raise
+
+
+def open_for_rebuild(uri: str, actor: str | None, policy: "GivenPolicy | None") -> Graph:
+    """Open a graph for building indexes anew, whatever became of the files of the old ones.
+
+    Raises:
+        OmnigraphError: the graph cannot be opened.
+    """
+    gate = given_gate(policy)
+    opened = open_graph(uri, maintenance=MaintenanceMode.INLINE, gate=gate, needs_indexes=False)
+    return Graph(opened, actor)
 
 
 def _stored(queries: "GivenQueries") -> "StoredQueries":

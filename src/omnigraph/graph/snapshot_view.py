@@ -10,6 +10,7 @@ from omnigraph.history.state import Snapshot
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.result import Result
+    from omnigraph.operations.blob import Blob
     from omnigraph.operations.describe.describe import TypeDescription
     from omnigraph.plan.describe import Explanation
 
@@ -21,6 +22,12 @@ class SnapshotView:
         """Take the snapshot; users call `Graph.at`."""
         self._graph = graph
         self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return f"SnapshotView({self._snapshot!r})"
+
+    def _repr_html_(self) -> str:
+        return self._snapshot._repr_html_()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -64,3 +71,13 @@ class SnapshotView:
     def describe(self, type_name: str, *, actor: str | None = None) -> "TypeDescription":
         """Return a type with what its rows hold in the snapshot."""
         return self._graph.describe(type_name, snapshot=self._snapshot, actor=actor)
+
+    def schema(self) -> str:
+        """Return the text of the schema of the snapshot; it is written anew, and has no comments."""
+        from omnigraph.operations.schema.show import schema_at
+
+        return schema_at(self._graph._graph, self._snapshot, self._graph._actor)
+
+    def blob(self, entity: str, type: str, id: str, property: str, *, actor: str | None = None) -> "Blob":
+        """Return the value of a Blob property of a `node` or an `edge` of the snapshot."""
+        return self._graph.blob(entity, type, id, property, snapshot=self._snapshot, actor=actor)

@@ -40,15 +40,17 @@ UNTYPED = {
     "curl -s localhost:8080/query -H 'Content-Type: application/json' \\": "it asks the server above",
     "curl -N localhost:8080/events": "it follows the server above, and ends with it",
     "omnigraph serve --background ./atlas.omni": "it stays when the page has ended",
-    "docker run --read-only --tmpfs /tmp -p 127.0.0.1:8080:8080 \\": "it needs a container",
+    "install -o 10001 -m 0400 tokens.json /etc/omnigraph/tokens-of-container.json": "it needs a container",
     "AWS_REGION=eu-central-1 omnigraph-server s3://lab-bucket/atlas": "it needs a bucket",
     "omnigraph login lab < token.txt": "it asks a server that does not exist",
+    "pip install 'omnigraph[langchain]'": "it asks a package index",
     "make setup": "it builds the checkout that it is typed in",
     "make demo": "this and what follows take minutes, and one of them runs this test",
 }
 # Commands that are there to be refused, and the exit code that the page promises.
 REFUSED = {
     "docs/guide/writing-data.md": {"--if-commit": 4},
+    "docs/guide/policy.md": {'"VGR-2"': 1},
     "docs/guide/querying.md": {"--params '{}'": 1},
 }
 
@@ -189,6 +191,17 @@ def check_files_and_tables(found: Transcript) -> None:
     assert '"Bo Lind"' in exported[0]
 
 
+def check_agents(found: Transcript) -> None:
+    printed = [text.splitlines() for text in found.programs.values() if text]
+    assert printed[0][0] == "fern {'page': 4} 0.0"
+    assert printed[1] == ["['p2']"]
+    assert printed[2] == ["p2 None None", "Ada Wrote 1", "p3 Cites 1"]
+    assert printed[3] == ["{'name': 'Ada', 'town': 'Oslo'}"]
+    assert printed[4] == ["[{'who': 'Ada Berg', 'where': 'ACME'}]"]
+    assert printed[5] == ["thread/session_2f42 ['Where does moss grow?', 'On the north side.']", "0", "2"]
+    assert printed[6] == ["['moss']", "[1.0]", "['WORKS_AT']", "['session-42'] Hello"]
+
+
 CHECKS: dict[str, Callable[[Transcript], None]] = {
     "README.md": check_readme,
     "docs/guide/schemas.md": check_schemas,
@@ -197,6 +210,7 @@ CHECKS: dict[str, Callable[[Transcript], None]] = {
     "docs/guide/history-and-changes.md": check_history,
     "docs/guide/querying.md": check_querying,
     "docs/guide/files-and-tables.md": check_files_and_tables,
+    "docs/guide/agents.md": check_agents,
 }
 
 

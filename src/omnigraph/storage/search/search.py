@@ -59,7 +59,7 @@ _COVERS: "WeakKeyDictionary[SnapshotHandle, dict[str, IndexCover | None]]" = Wea
 
 
 def analyse(text: str) -> list[str]:
-    """Return the tokens of a stored text, as an index has them: lower-case, folded and stemmed."""
+    """Return the tokens of a stored text, as an index has them: lower-case, stemmed, then without accents."""
     return [token.text for token in lance.tokenize(text, **ANALYSIS)]
 
 
@@ -72,6 +72,13 @@ def short_words(text: str) -> str:
     """Return the words of a text that are short enough to be tokens, not yet analysed."""
     words = (token.text for token in lance.tokenize(text, **_SPLIT))
     return " ".join(word for word in words if len(word) <= TOKEN_CHARACTERS_MAX)
+
+
+def analyse_words(text: str) -> list[tuple[str, str]]:
+    """Return the tokens of a query, each with the word that it was made of."""
+    words = ["0", *short_words(text).split()]  # places count from the first token: this one is always there
+    found = lance.tokenize(" ".join(words), **ANALYSIS)
+    return [(token.text, words[token.position]) for token in found[1:]]
 
 
 def text_cover(handle: SnapshotHandle, column: str) -> IndexCover | None:
