@@ -11,7 +11,8 @@ J4  A branch is removed under its publish lock, after a look at its head where t
     writer on this host publishes between the two, and one that waits finds the branch gone.
 J5  A branch begins at a version that is on the disk: the process that creates one syncs it, under the
     source's publish lock.
-J6  An unreadable branch can be deleted, and does not prevent the deletion of another.
+J6  A damaged branch can be deleted, and does not prevent the deletion of another. One whose control object the
+    disk or the store does not give just now does: it may have been created from that other one.
 J7  On an object store a branch ends only if nothing was published on it since the look (`ending`): a writer
     that was taken for dead deletes nothing that others have published.
 
@@ -255,6 +256,10 @@ def _refuse_use(graph: OpenGraph, actor: str | None, branch: Branch, state: Mani
     """Refuse to delete what another branch needs; return whether every other one could be checked (J6).
 
     Which one needs it is told to an actor who may know that it is there.
+
+    Raises:
+        BranchInUse: another branch needs it.
+        StorageError: it is unknown from which branch another one was created.
     """
     parts = graph.parts
 
@@ -263,6 +268,9 @@ def _refuse_use(graph: OpenGraph, actor: str | None, branch: Branch, state: Mani
 
     others, unreadable = parts.branches.readable()
     doubts = [(name, error) for name, error in unreadable if name != branch.name]
+    for _, doubt in doubts:
+        if isinstance(doubt, StorageError):
+            raise doubt
     for other in others:
         if other.parent_branch == branch.name:
             raise BranchInUse(branch.name, f"{told(other.name)} was created from it")

@@ -13,6 +13,7 @@ from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.storage.control.local_files import LocalFiles
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.protocol.powercut.disk import Disk
 from tests.support.engine import reopen
@@ -100,6 +101,27 @@ def test_a_branch_that_an_unreadable_one_was_made_from_stays(graph: Graph) -> No
             opened.delete_branch("june")
         opened.delete_branch("july")
         opened.delete_branch("june")
+
+
+@pytest.mark.case("engine", 409)
+def test_a_branch_that_the_disk_does_not_give_may_have_been_made_from_the_one_to_go(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.create_branch("june")
+    graph.create_branch("july", "june")
+    read = LocalFiles.read_text_if_exists
+
+    def failing(files: LocalFiles, name: str) -> str | None:
+        if name == control_file("july"):
+            raise StorageError(f"cannot read '{name}': Input/output error", kind="unknown")
+        return read(files, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "read_text_if_exists", failing)
+        with pytest.raises(StorageError, match="july"):
+            graph.delete_branch("june")
+
+    assert graph.branches() == ["july", "june", "main"]
 
 
 @pytest.mark.case("engine", 409)

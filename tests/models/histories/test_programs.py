@@ -6,6 +6,7 @@ short programs. These are long enough for upkeep, for folded manifests, for tabl
 branches that have merged each other again and again.
 """
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.models.histories.runs import Run
 from tests.support.seeds import fresh_seed
 
 OPERATIONS = 500
-OPERATIONS_MAX = 1_000  # until each kind of conflict was met: ids, and so orders, differ from run to run
+OPERATIONS_MAX = 1_000  # until every kind was met: ids, and so orders, differ from run to run
 PROGRAMS_FUZZ = 20
 KILL_EVERY = 20  # operations
 
@@ -37,6 +38,14 @@ CONFLICTS = {
 }
 
 
+def operations_until(is_met: Callable[[], bool]) -> Iterator[int]:
+    """Count operations from 1, up to as many as a program has, and on until what it asserts was met."""
+    for number in range(1, OPERATIONS_MAX + 1):
+        if number > OPERATIONS and is_met():
+            return
+        yield number
+
+
 @pytest.mark.fuzz
 def test_programs_nobody_has_run_yet_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
     first = fresh_seed("MODEL_SEED")
@@ -53,9 +62,7 @@ def test_programs_nobody_has_run_yet_leave_what_the_model_says_after_each(tmp_pa
 def test_five_hundred_operations_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
     run = Run(tmp_path / "graph", durability="process")
 
-    for number in range(OPERATIONS_MAX):
-        if number >= OPERATIONS and run.done.keys() >= CONFLICTS:
-            break
+    for _ in operations_until(lambda: run.done.keys() >= CONFLICTS | MAIN_KINDS):
         run.step()
 
     run.look()
@@ -73,7 +80,8 @@ def test_five_hundred_operations_leave_what_the_model_says_after_each(tmp_path: 
 def test_kills_at_failpoints_among_five_hundred_operations_change_nothing_else(tmp_path: Path) -> None:
     run = KilledRun(tmp_path / "graph")
 
-    for number in range(1, OPERATIONS + 1):
+    died = {"Create", "Delete", "Merge"} | MAIN_KINDS
+    for number in operations_until(lambda: run.died_of.keys() > died):
         if number % KILL_EVERY:
             run.step()
         else:
@@ -83,7 +91,7 @@ def test_kills_at_failpoints_among_five_hundred_operations_change_nothing_else(t
     run.look()
     assert run.died_at.total() >= OPERATIONS // KILL_EVERY
     assert len(run.died_at) > 10
-    assert run.died_of.keys() > {"Create", "Delete", "Merge"} | MAIN_KINDS
+    assert run.died_of.keys() > died
     assert run.sidecars
     run.graph.close()
 
@@ -94,12 +102,13 @@ def test_kills_at_failpoints_among_five_hundred_operations_change_nothing_else(t
 def test_a_store_that_fails_at_random_calls_fails_writes_with_our_errors_alone(tmp_path: Path) -> None:
     run = FailingRun(tmp_path / "graph")
 
+    failed = {"Create", "Delete", "Merge"}
     with run.faults.installed():
-        for _ in range(OPERATIONS):
+        for _ in operations_until(lambda: run.failed.keys() > failed and run.asked.keys() >= MAIN_KINDS):
             run.attempt()
 
     run.look()
     assert {"StorageError", "RecoveryRequired"} <= run.told.keys()
-    assert run.failed.keys() > {"Create", "Delete", "Merge"}
+    assert run.failed.keys() > failed
     assert run.asked.keys() >= MAIN_KINDS
     run.graph.close()
