@@ -11,8 +11,8 @@ J4  A branch is removed under its publish lock, after a look at its head where t
     writer on this host publishes between the two, and one that waits finds the branch gone.
 J5  A branch begins at a version that is on the disk: the process that creates one syncs it, under the
     source's publish lock.
-J6  A damaged branch can be deleted, and does not prevent the deletion of another. One whose control object the
-    disk or the store does not give just now does: it may have been created from that other one.
+J6  A damaged branch can be deleted, and does not prevent the deletion of another. One whose control object
+    the disk or the store does not give just now does: it may have been created from that other one.
 J7  On an object store a branch ends only if nothing was published on it since the look (`ending`): a writer
     that was taken for dead deletes nothing that others have published.
 
