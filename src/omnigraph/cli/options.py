@@ -84,6 +84,13 @@ rows_engine_option = click.option(
     show_default=True,
     help="Where rows are written, if any are: in this process, or on Spark; auto chooses by their size.",
 )
+index_engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    show_default=True,
+    help="Where indexes are built: in this process, or on Spark; auto chooses by the rows.",
+)
 message_option = click.option("--message", metavar="TEXT", help="A note to keep with the commit.")
 retry_option = click.option(
     "--retry",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.commit_log import BranchLog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
+    from omnigraph.operations.index_building import IndexPlacing
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.optimize import OptimizeResult
     from omnigraph.operations.progress import TableProgressCallback
@@ -170,8 +171,17 @@ class Administration:
         branch: str | None = None,
         actor: str | None = None,
         progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: str | None = None,
     ) -> "IndexResult":
-        """Build the declared indexes that are missing; `progress` is as of `optimize`."""
+        """Build the declared indexes that are missing; `progress` is as of `optimize`.
+
+        `engine` says where they are built: `local`, in this process, or `spark`, by its executors; `auto`
+        chooses by the rows. `master` is where Spark runs.
+
+        Raises:
+            SparkUnavailable: executors were asked for, and there are none.
+        """
         from omnigraph.operations.ensure_indices import ensure_indices
         from omnigraph.operations.progress import unseen
 
@@ -180,6 +190,7 @@ class Administration:
             branch=self._on(branch),
             actor=self._who(actor),
             progress=given_callback(progress, unseen),
+            placing=_placing(engine, master),
         )
 
     def rebuild_index(
@@ -190,13 +201,16 @@ class Administration:
         branch: str | None = None,
         actor: str | None = None,
         progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: str | None = None,
     ) -> "IndexResult":
         """Build the indexes of one property anew, over all rows, in place of those that are there.
 
-        `progress` is as of `optimize`.
+        `progress` is as of `optimize`, `engine` and `master` as of `ensure_indices`.
 
         Raises:
             BadRequest: there is no such type, or the property has no index.
+            SparkUnavailable: executors were asked for, and there are none.
         """
         from omnigraph.operations.ensure_indices import rebuild_index
         from omnigraph.operations.progress import unseen
@@ -208,6 +222,7 @@ class Administration:
             branch=self._on(branch),
             actor=self._who(actor),
             progress=given_callback(progress, unseen),
+            placing=_placing(engine, master),
         )
 
     def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
@@ -377,6 +392,19 @@ class Administration:
     def _on(self, branch: str | None) -> str | None:
         """Return the branch of a call: the one it names, else the one that the handle is bound to."""
         return self._branch if branch is None else branch
+
+
+def _placing(engine: "Engine", master: str | None) -> "IndexPlacing":
+    """Return where indexes are built.
+
+    Raises:
+        BadRequest: there is no such engine.
+    """
+    from omnigraph.operations.engine import check_engine
+    from omnigraph.operations.index_building import IndexPlacing
+
+    check_engine(engine)
+    return IndexPlacing(engine, master)
 
 
 def _where(engine: "Engine", master: str | None) -> "Where":

@@ -20,11 +20,13 @@ from omnigraph.core.values import shown
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.index_building import ANYWHERE, DueOnTable, IndexPlacing, build_indexes
 from omnigraph.operations.index_status import declared_indexes
 from omnigraph.operations.pin import pin_table
 from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
 from omnigraph.policy.request import Action
 from omnigraph.storage.tables.index import IndexRequest, index_extents
+from omnigraph.storage.tables.index_build import due_indexes
 from omnigraph.storage.tables.staged import StagedWrite
 
 _FAILPOINTS = FailpointNames(
@@ -54,7 +56,7 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexWork:
-    """Which indexes to look at: of some tables or all, of one property or all.
+    """Which indexes to look at: of some tables or all, of one property or all; and where to build them.
 
     Those of a single property are built anew, and so are those of `written` tables that do not cover all rows
     (L2).
@@ -63,6 +65,7 @@ class IndexWork:
     tables: frozenset[str] | None = None
     column: str | None = None
     written: frozenset[str] = frozenset()
+    placing: IndexPlacing = ANYWHERE
 
     def requests(self, catalog: Catalog, table_key: str) -> list[IndexRequest]:
         """Return the declared indexes that are meant."""
@@ -86,16 +89,18 @@ def ensure_indices(
     actor: str | None = None,
     tables: Iterable[str] | None = None,
     progress: TableProgressCallback = unseen,
+    placing: IndexPlacing = ANYWHERE,
 ) -> IndexResult:
     """Build what is missing on a branch, or on some of its tables.
 
     Raises:
+        SparkUnavailable: executors were asked for, and there are none, or a job failed.
         DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
         ConflictError: another writer was first.
     """
     name = graph.enter(actor, Action.ADMIN, branch)
     graph.require_writable()
-    work = IndexWork(None if tables is None else frozenset(tables))
+    work = IndexWork(None if tables is None else frozenset(tables), placing=placing)
     return build_missing_indices(graph, name, work, progress)
 
 
@@ -107,6 +112,7 @@ def rebuild_index(
     branch: str | None = None,
     actor: str | None = None,
     progress: TableProgressCallback = unseen,
+    placing: IndexPlacing = ANYWHERE,
 ) -> IndexResult:
     """Build the indexes of one property anew, over all rows, whatever is there (L2).
 
@@ -123,7 +129,8 @@ def rebuild_index(
     if property_name not in declared:
         known = ", ".join(dict.fromkeys(declared))
         raise BadRequest(f"{table_key} has no index of {shown(property_name)}, only of {known}")
-    return build_missing_indices(graph, name, IndexWork(frozenset({table_key}), property_name), progress)
+    work = IndexWork(frozenset({table_key}), property_name, placing=placing)
+    return build_missing_indices(graph, name, work, progress)
 
 
 def build_missing_indices(
@@ -179,6 +186,7 @@ def build_behind(
     *,
     first: Callable[[], None] = lambda: hit("load.post_publish_pre_index"),
     written: Iterable[str] = (),
+    placing: IndexPlacing = ANYWHERE,
 ) -> tuple[IndexResult, tuple[str, ...]]:
     """Build what tables lack after a write to them; a failure is a warning: the write has succeeded.
 
@@ -186,7 +194,7 @@ def build_behind(
     """
     try:
         first()
-        work = IndexWork(frozenset(tables), written=frozenset(written))
+        work = IndexWork(frozenset(tables), written=frozenset(written), placing=placing)
         return build_missing_indices(graph, branch, work), ()
     except Exception as error:  # noqa: BLE001 - a warning, never a failed write
         warning = f"indexes could not be built and are pending: {error}"
@@ -198,17 +206,21 @@ def _stage(
     graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry], work: IndexWork, tables: Tables
 ) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
     """Build what tables lack, uncommitted; return the writes, and what cannot be built yet."""
-    parts = graph.parts
-    staged: list[tuple[TableEntry, StagedWrite]] = []
+    due: list[DueOnTable] = []
     pending: list[PendingIndex] = []
     for entry in entries:
+        handle = graph.parts.open(entry)
         requests, anew = work.requests(catalog, entry.table_key), work.anew(graph, catalog, entry)
-        with tables.at(entry.table_key) as advance:
-            write, missing = parts.stager.stage_create_indices(parts.open(entry), requests, anew, advance)
+        indexes, missing = due_indexes(handle, requests, anew)
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
-        if write is not None:
-            staged.append((entry, write))
-    return staged, pending
+        due.append(DueOnTable(entry, handle, indexes))
+    stage = graph.parts.stager.stage_indexes
+    built = build_indexes(graph, work.placing, due, tables)
+    return [
+        (table.entry, stage(table.handle, table.due, indexes))
+        for table, indexes in zip(due, built, strict=True)
+        if indexes
+    ], pending
 
 
 def _lacks_some(graph: OpenGraph, catalog: Catalog, entry: TableEntry, work: IndexWork) -> bool:

@@ -22,6 +22,7 @@ SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_B
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
 EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
 SCHEMA_SPARK_BYTES = "OMNIGRAPH_SCHEMA_SPARK_BYTES"
+INDEX_SPARK_ROWS = "OMNIGRAPH_INDEX_SPARK_ROWS"
 MAINTENANCE_CONCURRENCY = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
 READER_GRACE = "OMNIGRAPH_READER_GRACE"
 WRITE_RETRY = "OMNIGRAPH_WRITE_RETRY"
@@ -36,6 +37,7 @@ SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below this, starting a JVM takes longe
 MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that an upsert may hold in the memory of one process
 STORE_TABLES_AT_ONCE = 8  # each holds up to a few hundred megabytes of rows
 SCHEMA_SPARK_BYTES_DEFAULT = 1024 * 1024 * 1024  # a process writes columns at 200 MB/s: five seconds, a JVM
+INDEX_SPARK_ROWS_DEFAULT = 50_000_000  # a process indexes two million ids in a second: 25 s, a JVM
 EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would run one after another
 
 
@@ -88,6 +90,11 @@ def spark_bytes() -> int:
 def schema_spark_bytes() -> int:
     """Return how many bytes a change of schema may write or rewrite before Spark does it."""
     return number_setting(SCHEMA_SPARK_BYTES, 0) or SCHEMA_SPARK_BYTES_DEFAULT
+
+
+def index_spark_rows() -> int:
+    """Return how many rows, counted once for each index, a build may have before Spark does it."""
+    return number_setting(INDEX_SPARK_ROWS, 0) or INDEX_SPARK_ROWS_DEFAULT
 
 
 def embed_spark_rows() -> int:

@@ -18,7 +18,7 @@ from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.protocol.powercut.disk import Disk
 from tests.support.engine import reopen
 from tests.support.hollow import empty
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 
 def manifest_of(graph: Graph, branch: str) -> Path:
@@ -117,7 +117,7 @@ def test_a_branch_that_the_disk_does_not_give_may_have_been_made_from_the_one_to
         return read(files, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFiles, "read_text_if_exists", failing)
+        patched(patch, "omnigraph.storage.control.local_files.LocalFiles.read_text_if_exists", failing)
         with pytest.raises(StorageError, match="july"):
             graph.delete_branch("june")
 

@@ -9,8 +9,8 @@ from lance import LanceDataset
 from lance.query import MatchQuery, PhraseQuery
 
 from omnigraph.core.errors import InvariantViolation, StorageError
-from omnigraph.storage.tables import index
 from omnigraph.storage.tables.filter import Compare
+from omnigraph.storage.tables.index_build import IndexPart, build_part, check_finished, due_indexes
 from omnigraph.storage.tables.stage import IndexRequest, PendingColumn
 from tests.support.tables import Workbench, names, table_schema
 
@@ -116,13 +116,14 @@ def test_words_have_positions(bench: Workbench) -> None:
 def test_an_unfinished_text_index_is_not_staged(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.append(documents(3))
     head = bench.head()
-    raw = index._create(head._dataset, IndexRequest("text", "fulltext"), "INVERTED", index.TEXT_ANALYSIS)
+    (due,), _ = due_indexes(head, [IndexRequest("text", "fulltext")])
+    raw = build_part(head, IndexPart(due, due.fragments))
     finished = head._dataset.merge_existing_index_segments([raw])
 
     with pytest.raises(InvariantViolation, match="unfinished"):
-        index.check_finished(raw)
+        check_finished(raw)
 
-    assert index.check_finished(finished) is finished
+    assert check_finished(finished) is finished
     monkeypatch.setattr(LanceDataset, "merge_existing_index_segments", lambda self, segments: segments[0])
     with pytest.raises(InvariantViolation, match="unfinished"):
         bench.stager.stage_create_indices(head, [IndexRequest("text", "fulltext")])

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import GraphCommand, ReadCommand, branch_option, json_option
+from omnigraph.cli.options import (
+    GraphCommand,
+    ReadCommand,
+    branch_option,
+    index_engine_option,
+    json_option,
+    master_option,
+)
 from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 if TYPE_CHECKING:
+    from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
 
 _BY_THE_ENGINE = "does not apply to maintenance: index builds are recorded as omnigraph:maintenance"
@@ -24,9 +32,13 @@ def index() -> None:
 @index.command("ensure", cls=GraphCommand, refuses={"--as": _BY_THE_ENGINE})
 @uri_argument
 @branch_option
+@index_engine_option
+@master_option
 @storage_options
 @json_option
-def ensure(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
+def ensure(
+    *, branch: str | None, engine: "Engine", master: str | None, addressed: Addressed, as_json: bool
+) -> None:
     """Build the declared indexes that the graph at URI lacks, as one commit."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
@@ -37,7 +49,7 @@ def ensure(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
         open_for_writing(target) as graph,
         table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
     ):
-        result = graph.ensure_indices(branch=branch, progress=progress)
+        result = graph.ensure_indices(branch=branch, progress=progress, engine=engine, master=master)
     _print_result(result, uri=target.uri, branch=branch, as_json=as_json)
 
 
@@ -56,9 +68,19 @@ def _print_result(result: "IndexResult", *, uri: str, branch: str | None, as_jso
 @index.command("rebuild", cls=GraphCommand, refuses={"--as": _BY_THE_ENGINE})
 @click.argument("words", nargs=-1, metavar="[URI] TYPE PROPERTY")
 @branch_option
+@index_engine_option
+@master_option
 @storage_options
 @json_option
-def rebuild(*, words: Sequence[str], branch: str | None, addressed: Addressed, as_json: bool) -> None:
+def rebuild(
+    *,
+    words: Sequence[str],
+    branch: str | None,
+    engine: "Engine",
+    master: str | None,
+    addressed: Addressed,
+    as_json: bool,
+) -> None:
     """Build the indexes of a PROPERTY of a TYPE anew, over all rows, in place of those that are there.
 
     Other indexes are left alone. Searches use the old one until the new one is there.
@@ -74,7 +96,7 @@ def rebuild(*, words: Sequence[str], branch: str | None, addressed: Addressed, a
         open_for_rebuild(target) as graph,
         table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
     ):
-        result = graph.rebuild_index(*names, branch=branch, progress=progress)
+        result = graph.rebuild_index(*names, branch=branch, progress=progress, engine=engine, master=master)
     _print_result(result, uri=target.uri, branch=branch, as_json=as_json)
 
 

@@ -898,10 +898,21 @@ class AsyncGraph:
         branch: "str | None" = None,
         actor: "str | None" = None,
         progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: "str | None" = None,
     ) -> "IndexResult":
-        """Build the declared indexes that are missing; `progress` is as of `optimize`."""
+        """Build the declared indexes that are missing; `progress` is as of `optimize`.
+
+        `engine` says where they are built: `local`, in this process, or `spark`, by its executors; `auto`
+        chooses by the rows. `master` is where Spark runs.
+
+        Raises:
+            SparkUnavailable: executors were asked for, and there are none.
+        """
         return await self._threads.write(
-            lambda: self._it.ensure_indices(branch=branch, actor=actor, progress=progress)
+            lambda: self._it.ensure_indices(
+                branch=branch, actor=actor, progress=progress, engine=engine, master=master
+            )
         )
 
     async def rebuild_index(
@@ -912,17 +923,26 @@ class AsyncGraph:
         branch: "str | None" = None,
         actor: "str | None" = None,
         progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: "str | None" = None,
     ) -> "IndexResult":
         """Build the indexes of one property anew, over all rows, in place of those that are there.
 
-        `progress` is as of `optimize`.
+        `progress` is as of `optimize`, `engine` and `master` as of `ensure_indices`.
 
         Raises:
             BadRequest: there is no such type, or the property has no index.
+            SparkUnavailable: executors were asked for, and there are none.
         """
         return await self._threads.write(
             lambda: self._it.rebuild_index(
-                type_name, property_name, branch=branch, actor=actor, progress=progress
+                type_name,
+                property_name,
+                branch=branch,
+                actor=actor,
+                progress=progress,
+                engine=engine,
+                master=master,
             )
         )
 

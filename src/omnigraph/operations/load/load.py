@@ -22,6 +22,7 @@ from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.engine import ChosenEngine, choose_engine
 from omnigraph.operations.ensure_indices import build_behind
+from omnigraph.operations.index_building import IndexPlacing
 from omnigraph.operations.load.local import LocalLoad
 from omnigraph.operations.load.model import (
     MODES,
@@ -150,7 +151,9 @@ def load(
         if index:
             rows_of = None if engine == "spark" else result.tables
             with told(options.progress, Stage.INDEX, tables=rows_of):
-                built, warnings = build_behind(graph, name, [key for key, _ in result.tables])
+                placing = IndexPlacing(master=options.master, is_beside_spark=engine == "spark")
+                keys = [key for key, _ in result.tables]
+                built, warnings = build_behind(graph, name, keys, placing=placing)
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
             )

@@ -23,10 +23,11 @@ from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit,
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.together import both
 from omnigraph.storage.files.whole import check_whole
-from omnigraph.storage.tables import carried, index, shapes
+from omnigraph.storage.tables import carried, shapes
 from omnigraph.storage.tables.carried import RowNumbers
 from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
+from omnigraph.storage.tables.index_build import DueIndex, StagedIndex, build_all, due_indexes
 from omnigraph.storage.tables.known_ids import ROWS_MAX, UNCHANGED, IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.recent_rows import as_written
@@ -265,12 +266,22 @@ class TableStager:
         Any other index that exists is left alone, however little it covers. Without rows there is nothing to
         build. Returns what was staged, if anything, and the columns that cannot be indexed yet.
         """
-        made = index.build_missing(handle, requests, anew, advance)
-        if not made.built:
-            return None, made.pending
-        operation = LanceOperation.CreateIndex(list(made.built), list(made.replaced))
-        files = index_files(handle.address, made.built)
-        return staged_on(handle, "create_indices", operation, files, ids=UNCHANGED), made.pending
+        due, pending = due_indexes(handle, requests, anew)
+        built = build_all(handle, due, advance)
+        return (self.stage_indexes(handle, due, built) if built else None), pending
+
+    def stage_indexes(
+        self, handle: SnapshotHandle, due: Sequence[DueIndex], built: Sequence[StagedIndex]
+    ) -> StagedWrite:
+        """Prepare indexes that were built, in this process or in others, as one commit.
+
+        Those that they replace go with it.
+        """
+        replaced = [segment for index in due for segment in index.replaced]
+        operation = LanceOperation.CreateIndex(list(built), replaced)
+        return staged_on(
+            handle, "create_indices", operation, index_files(handle.address, built), ids=UNCHANGED
+        )
 
     def stage_unset(self, handle: SnapshotHandle, keys: Sequence[str]) -> StagedWrite:
         """Prepare the removal of keys from the configuration of a table."""
