@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from omnigraph.core.cancellation import CallCancelled
 from omnigraph.core.clock import deadline
-from omnigraph.core.errors import BadRequest, OmnigraphError
+from omnigraph.core.errors import BadRequest, ConflictError, OmnigraphError
 from omnigraph.core.values import Json
 from omnigraph.exec.rows import Budget
 from omnigraph.graph.graph import Graph
@@ -286,7 +286,8 @@ def _kept(route: GraphRoute, call: RouteCall, name: WriteName) -> Response:
         answer = route.work(call)
     except OmnigraphError as error:
         if error.status < Status.INTERNAL_SERVER_ERROR:
-            writes.answered(name, _refused(call, error))
+            waits = isinstance(error, ConflictError) and error.recovery_operation_id is not None
+            writes.answered(name, _refused(call, error), had_no_effect=not waits)
         else:  # its text is written where it ends, and may not say what became of the write
             writes.answered(name, Response(status_code=error.status))
         raise

@@ -2,7 +2,8 @@
 
 K1  A caller names a write in a header. Its answer, also a refusal of the engine, can be asked for by that
     name: by the same actor, for the same graph, in the process that carried the write out.
-K2  A write that is under way or was carried out is not carried out again under its name.
+K2  A write that is under way or was carried out is not carried out again under its name, nor one of which a
+    part waits for recovery: it may still land.
 K3  What is kept is bounded: the oldest answers go first, and a name that is gone is unknown, not refused.
 """
 
@@ -45,11 +46,7 @@ class SentWrite:
     status: int | None = None
     content: bytes | None = None
     headers: Mapping[str, str] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it surely had no effect, so that its name may be used again."""
-        return self.state is WriteState.NOT_BEGUN or (self.status is not None and 400 <= self.status < 500)
+    had_no_effect: bool = False  # for sure, so that its name may be used again
 
 
 class SentWrites:
@@ -69,17 +66,18 @@ class SentWrites:
         """
         with self._lock:
             known = self._writes.get(name)
-            if known is not None and not known.is_over:
+            if known is not None and not known.had_no_effect:
                 raise BadRequest(f"the write '{name.write_id}' was sent before: ask what became of it")
             self._put(name, SentWrite(WriteState.UNDER_WAY))
         return lambda: self._never_began(name)
 
-    def answered(self, name: WriteName, answer: Response) -> None:
+    def answered(self, name: WriteName, answer: Response, *, had_no_effect: bool = False) -> None:
         """Keep the answer of a write."""
         content = bytes(answer.body)
         kept = content if 0 < len(content) <= ANSWER_BYTES_MAX else None
         with self._lock:
-            self._put(name, SentWrite(WriteState.DONE, answer.status_code, kept, dict(answer.headers)))
+            headers = dict(answer.headers)
+            self._put(name, SentWrite(WriteState.DONE, answer.status_code, kept, headers, had_no_effect))
 
     def find(self, name: WriteName) -> SentWrite | None:
         """Return what is known of a write."""
@@ -90,7 +88,7 @@ class SentWrites:
         with self._lock:
             known = self._writes.get(name)
             if known is not None and known.state is WriteState.UNDER_WAY:
-                self._put(name, SentWrite(WriteState.NOT_BEGUN))
+                self._put(name, SentWrite(WriteState.NOT_BEGUN, had_no_effect=True))
 
     def _put(self, name: WriteName, write: SentWrite) -> None:
         self._writes[name] = write
