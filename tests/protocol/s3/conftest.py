@@ -9,6 +9,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.proxy import StoreProxy, store_proxy
 from tests.support.s3 import build_indexed_people, build_people, new_root, place, s3_server, settings_of
+from tests.support.store_people import with_one_commit
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,12 @@ def proxy(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy
         for name, value in settings_of(proxy.endpoint).items():
             monkeypatch.setenv(name, value)
         yield proxy
+
+
+@pytest.fixture
+def uri(endpoint: str, proxy: StoreProxy) -> str:
+    """A graph in the store, with one commit, whose requests go through the proxy."""
+    return place(with_one_commit, new_root(endpoint))
 
 
 @pytest.fixture
