@@ -152,7 +152,6 @@ def open_graph(
         if not parts.adapter.exists(MANIFEST_DIR):
             raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     if is_writable:
-        probe_store(parts.adapter, parts.root)
         parts = _as_writer(parts, writers, lifetime_s)
         parts.coordinator.leave_notes()
     publisher = make_publisher(parts) if is_writable else None
@@ -240,10 +239,18 @@ def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
 def _as_writer(parts: Parts, writers: Writers | None, lifetime_s: float | None) -> Parts:
     """Become a writer of a graph on an object store, or the only one; a local disk has locks instead (O4).
 
+    What the place promises is proven on the way: in a store with the object of the writer, unless a lease is
+    to rest on it before.
+
     Raises:
+        StorageError: a promise does not hold (kind `configuration`), or the store failed.
         WriterLeaseHeld: another process is the only writer, or writes beside one that wants to be that.
         BadRequest: nobody can be the only writer on a local disk.
     """
+    if writers is None and not parts.root.is_local:
+        writers = word_setting("OMNIGRAPH_WRITERS", Writers.MANY)
+    if parts.root.is_local or writers is Writers.ONE:
+        probe_store(parts.adapter, parts.root)
     if parts.root.is_local:
         if writers is Writers.ONE:
             raise BadRequest("writers='one' is for object stores: on a disk any process may write")
@@ -251,8 +258,6 @@ def _as_writer(parts: Parts, writers: Writers | None, lifetime_s: float | None) 
     if lifetime_s is None:
         name, default = "OMNIGRAPH_WRITER_LIFETIME", int(LEASE_LIFETIME)
         lifetime_s = float(number_setting(name, default, least=1, most=LIFETIME_MAX_S))
-    if writers is None:
-        writers = word_setting("OMNIGRAPH_WRITERS", Writers.MANY)
     lease = _take_lease(parts, lifetime_s) if writers is Writers.ONE else None
     try:
         writer = Writer.begin(
@@ -262,6 +267,7 @@ def _as_writer(parts: Parts, writers: Writers | None, lifetime_s: float | None) 
             pid=process_id(),
             boot_clock=boot_clock,
             lifetime_s=lifetime_s,
+            unproven=parts.root if lease is None else None,
         )
     except BaseException:
         if lease is not None:

@@ -82,4 +82,4 @@ def test_an_honest_store_passes_its_probe_although_answers_are_lost(
     probe_store(open_adapter(root, Durability.FULL), root)
 
     puts = [one.status for one in proxy.taken() if one.kind == "PUT"]
-    assert puts == [200, 412, 412, 200, 412, 412], "create, lost; create again; replace, lost; replace again"
+    assert puts == [200, 412, 200, 412, 412, 412], "create, lost; replace, lost; replace again; create again"

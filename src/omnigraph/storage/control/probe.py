@@ -27,17 +27,45 @@ def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
     name = f"{PROBE}{new_ulid()}"
     refuse_file(root)
     try:
-        token = _probe_create(adapter, root, name)
-        if not root.is_local:
-            _probe_swap(adapter, root, name, token)
+        if root.is_local:
+            _prove_create(adapter, root, name)
+        else:
+            prove_conditions(adapter, root, name, ("first", "second", "third", "fourth"))
     finally:
         adapter.discard(name)
     if root.is_local:
         probe_flock(Path(root.uri))
 
 
-def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> str:
-    """Create twice; return the token of what is there then."""
+def prove_conditions(
+    adapter: StorageAdapter, root: GraphRoot, name: str, texts: tuple[str, str, str, str]
+) -> None:
+    """Create an object with the first text and replace it by the second, which is what it then has.
+
+    In between the store must refuse the third, under a condition that no longer holds, and the fourth, as a
+    new object. Where an answer was lost, and the repeated request refused, what is there tells.
+
+    Raises:
+        StorageError: a promise does not hold (kind `configuration`), or the store failed.
+    """
+    first, second, third, fourth = texts
+    adapter.write_text_if_absent(name, first)
+    found = adapter.read_text_versioned(name)
+    if found is None or found[0] != first:
+        raise _broken(root, "refuses to create an object that does not exist")
+    adapter.write_text_if_match(name, second, found[1])
+    is_replaced_again = adapter.write_text_if_match(name, third, found[1])
+    is_made_again = adapter.write_text_if_absent(name, fourth)
+    left = adapter.read_text_if_exists(name)
+    if left == first:
+        raise _broken(root, "refuses to replace an unchanged object")
+    if is_replaced_again or left == third:
+        raise _broken(root, "replaces objects that have changed")
+    if is_made_again or left != second:
+        raise _broken(root, "overwrites existing objects instead of refusing to create them")
+
+
+def _prove_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
     try:
         is_made = adapter.write_text_if_absent(name, "first")
     except StorageError as error:
@@ -49,22 +77,11 @@ def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> str:
                 kind=error.kind,
             ) from error
         raise
-    if not is_made and adapter.read_text_if_exists(name) != "first":  # the answer alone may be lost
-        raise StorageError(
-            f"{root.uri} refuses to create an object that does not exist", kind="configuration"
-        )
-    is_made_again = adapter.write_text_if_absent(name, "second")
-    found = adapter.read_text_versioned(name)
-    if is_made_again or found is None or found[0] != "first":
-        raise StorageError(
-            f"{root.uri} overwrites existing objects instead of refusing to create them", kind="configuration"
-        )
-    return found[1]
+    if not is_made:
+        raise _broken(root, "refuses to create an object that does not exist")
+    if adapter.write_text_if_absent(name, "second") or adapter.read_text_if_exists(name) != "first":
+        raise _broken(root, "overwrites existing objects instead of refusing to create them")
 
 
-def _probe_swap(adapter: StorageAdapter, root: GraphRoot, name: str, token: str) -> None:
-    is_replaced = adapter.write_text_if_match(name, "third", token)
-    if not is_replaced and adapter.read_text_if_exists(name) != "third":  # as above
-        raise StorageError(f"{root.uri} refuses to replace an unchanged object", kind="configuration")
-    if adapter.write_text_if_match(name, "fourth", token) or adapter.read_text(name) != "third":
-        raise StorageError(f"{root.uri} replaces objects that have changed", kind="configuration")
+def _broken(root: GraphRoot, what: str) -> StorageError:
+    return StorageError(f"{root.uri} {what}", kind="configuration")

@@ -34,6 +34,8 @@ from omnigraph.storage.control.lease import (
     read_members,
 )
 from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.control.probe import prove_conditions
+from omnigraph.storage.control.uri import GraphRoot
 
 WRITERS_DIR = "__writers"
 BEATS_PER_LIFETIME = 3  # so that two renewals may fail
@@ -233,23 +235,23 @@ class Writer:
         wait: Callable[[float], None] = time.sleep,
         rest: Callable[[threading.Event, float], bool] = threading.Event.wait,
         lifetime_s: float = LEASE_LIFETIME,
+        unproven: GraphRoot | None = None,
     ) -> "Writer":
         """Become one of the writers.
 
         `rest` is how the heart waits between two beats: until the event is set, or for some seconds; it
-        returns whether the event is set.
+        returns whether the event is set. `unproven` is the root of a graph whose store is to be proven (H5).
 
         Raises:
-            StorageError: the store failed.
+            StorageError: the store failed, or does not keep its promises (kind `configuration`).
+            WriterEnded: the store took longer than a lifetime to answer.
         """
         record = WriterRecord(new_ulid(), host, boot_id, pid, lifetime_s)
         made_at = boot_clock()
-        try:
-            adapter.write_text_if_absent(record.file, record.to_json())
-        except StorageError:
-            if adapter.read_text_if_exists(record.file) is None:
-                raise
-            # The id is ours alone: only the answer was lost.
+        if unproven is None:
+            _make(adapter, record)
+        else:
+            record = _make_on_probation(adapter, record, unproven, boot_clock)
         return Writer(adapter, record, boot_clock=boot_clock, made_at=made_at, wait=wait, rest=rest)
 
     @property
@@ -365,3 +367,30 @@ class Writer:
                 self._renewed_at = asked_at
                 return
         raise StorageError(f"'{self._record.file}' changes too often to be renewed", kind="transient")
+
+
+def _make(adapter: StorageAdapter, record: WriterRecord) -> None:
+    try:
+        adapter.write_text_if_absent(record.file, record.to_json())
+    except StorageError:
+        if adapter.read_text_if_exists(record.file) is None:
+            raise
+        # The id is ours alone: only the answer was lost.
+
+
+def _make_on_probation(
+    adapter: StorageAdapter, record: WriterRecord, root: GraphRoot, boot_clock: Callable[[], float]
+) -> WriterRecord:
+    """Make the object of a writer and prove the store with it; return what it says then (H5)."""
+    made_at = boot_clock()
+    first, second, third, fourth = (replace(record, beat=beat) for beat in range(4))
+    texts = (first.to_json(), second.to_json(), third.to_json(), fourth.to_json())
+    try:
+        prove_conditions(adapter, root, record.file, texts)
+    except StorageError as error:
+        adapter.discard(record.file)
+        if error.kind == "configuration" and boot_clock() - made_at > record.lifetime_s:
+            # Others may have ended the object meanwhile, which looks as if the store had.
+            raise WriterEnded("the store took too long to answer: open the graph again") from error
+        raise
+    return second
