@@ -22,6 +22,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.changes.sides import WantedChanges
+from omnigraph.operations.clone.clone import CloneResult
 from omnigraph.operations.pin import PinnedTarget, read_target
 from omnigraph.policy.gate import OPEN_GATE
 from omnigraph.policy.model import Policy
@@ -393,6 +394,27 @@ def test_functions_that_open_no_graph_ask_as_well(shared: Graph, tmp_path: Path)
     ):
         with nullcontext() if is_allowed else pytest.raises(PolicyDenied):
             omnigraph.clone(shared.uri, place, branches=branches, actor="ann", policy=policy_text(rule))
+
+
+@pytest.mark.case("surfaces", 902)
+def test_a_past_of_a_branch_is_copied_by_those_who_may_export_it(tmp_path: Path) -> None:
+    place = tmp_path / "new"
+    with new_graph(tmp_path / "graph", PEOPLE, node("Person", name="ann")) as graph:
+        graph.create_branch("june")
+        commit = graph.mutate(ADD, params={"n": "x"}, branch="june").commit
+    assert commit is not None
+    for at in (commit.graph_commit_id, "01AAAAAAAAAAAAAAAAAAAAAAAA"):
+        with pytest.raises(PolicyDenied, match="branch 'june'"):
+            copy_of_past(graph, place, at, "export; branch_scope: protected")
+    assert not place.exists()
+
+    assert copy_of_past(graph, place, commit.graph_commit_id, "export").branches == ("main", "june")
+
+
+def copy_of_past(graph: Graph, place: Path, at: str, rule: str) -> CloneResult:
+    """Copy june up to a commit under a policy."""
+    policy = policy_text(rule)
+    return omnigraph.clone(graph.uri, place, branches=["june"], at=at, actor="ann", policy=policy)
 
 
 @pytest.mark.case("surfaces", 158)

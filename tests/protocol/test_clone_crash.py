@@ -11,6 +11,7 @@ from omnigraph.core.errors import CloneUnfinished, ConflictError
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
+from omnigraph.operations.clone.check_copy import check_copy
 from omnigraph.operations.clone.clone import clone
 from omnigraph.operations.clone.journal import JOURNAL
 from omnigraph.operations.verify.verify import verify_place
@@ -37,7 +38,8 @@ write_forever(Path(sys.argv[1]))
 RUN = """
 import sys
 from omnigraph.operations.clone.clone import clone
-clone(sys.argv[1], sys.argv[2])
+branch, at = sys.argv[3:] or (None, None)
+clone(sys.argv[1], sys.argv[2], branches=branch and [branch], at=at)
 """
 
 
@@ -67,9 +69,9 @@ def shown(graph: Graph) -> dict[str, tuple[list[str], list[str]]]:
     }
 
 
-def killed(source: Path, target: Path, point: str) -> None:
-    """Copy in a process that ends at a place, at once."""
-    with Forked(RUN, source, target, **{ENVIRONMENT: point}) as script:
+def killed(source: Path, target: Path, point: str, *choice: str) -> None:
+    """Copy in a process that ends at a place, at once; all, or a branch up to a commit."""
+    with Forked(RUN, source, target, *choice, **{ENVIRONMENT: point}) as script:
         assert script.wait() == EXIT_STATUS, f"it did not come to {point}"
 
 
@@ -86,6 +88,35 @@ def test_a_run_that_was_killed_is_finished_by_the_next(source: Path, tmp_path: P
     result = clone(str(source), str(target))
     assert result.files - result.files_copied == len(left.keys() & files(source).keys() - control(left))
     assert_whole(source, target)
+
+
+@pytest.mark.case("engine", 884)
+@pytest.mark.parametrize("point", [*BEFORE_THE_LAST, BEHIND_THE_LAST])
+def test_a_copy_of_a_past_that_was_killed_is_finished_by_the_next(
+    source: Path, tmp_path: Path, point: str
+) -> None:
+    target = tmp_path / "copy"
+    with reopen(source, mode="ro") as graph:
+        own = [commit for commit in graph.commits(branch="from-3") if commit.manifest_branch == "from-3"]
+        past = {name: rows for name, rows in shown(graph).items() if name == "from-3"}
+    commit = own[-1].graph_commit_id
+
+    killed(source, target, point, "from-3", commit)
+
+    if point != BEHIND_THE_LAST:
+        with pytest.raises(CloneUnfinished):
+            open_graph(target)
+    clone(str(source), str(target), branches=["from-3"], at=commit)
+    assert not (target / JOURNAL).exists()
+    assert check_copy(str(source), str(target), branches=["from-3"], at=commit, deep=True).is_same
+    assert verify_place(str(target), deep=True).is_whole
+    with reopen(target) as graph:
+        commits, _ = shown(graph)["from-3"]
+        assert commits == past["from-3"][0][-len(commits) :]
+        assert commits[0] == commit
+        graph.mutate(INSERT, params={"n": "written to the copy"}, branch="from-3")
+        graph.merge("from-3", "main")
+        assert_settled(graph)
 
 
 def control(paths: dict[str, bytes]) -> set[str]:

@@ -33,16 +33,19 @@ def clone(
     """Copy a graph, between disks and object stores in any direction, while others may write to it.
 
     Without a choice all of it is copied. `branches` are copied with main; `at` is the commit of main that
-    becomes the head of a copy with main alone; with a `depth` only so many commits of each branch can be read
-    in the copy, and older ones are listed. A run that was interrupted is continued by the same call.
+    becomes the head of a copy with main alone. With one branch, `at` is a commit that was made on it, and
+    becomes its head; main is then copied up to its last commit in the history of that one. With a `depth`
+    only so many commits of each branch can be read in the copy, and older ones are listed. A run that was
+    interrupted is continued by the same call.
 
     With a policy, the actor needs `export`: of main and of each branch that is chosen, else of all.
 
     Raises:
         PolicyDenied: the policy does not allow the actor to copy this.
         GraphNotFound: there is no graph at `src`.
-        BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
-        BadRequest: the choice or the places contradict each other.
+        BranchNotFound, CommitNotFound: there is no such branch, or it does not show this commit.
+        HistoricalVersionReclaimed: a version that the commit shows is gone.
+        BadRequest: the choice or the places contradict each other, or the branch has the commit from another.
         AlreadyInitialized, AlreadyExistsError: `dst` holds a graph, or something else.
         CloneUnfinished: another copy was begun at `dst`.
         ConflictError: another run has taken over.
@@ -73,6 +76,7 @@ def check_copy(
     dst: str | Path,
     *,
     branches: Sequence[str] | None = None,
+    at: str | None = None,
     deep: bool = False,
     progress: "ProgressCallback | None" = None,
     actor: str | None = None,
@@ -81,13 +85,16 @@ def check_copy(
     """Compare two graphs: branches, heads, commits, and the files that the second one needs.
 
     Files are compared by length and, on a disk, by recorded checksum; with `deep` all are read on both sides.
+    With `at`, `src` is looked at as a copy has it that ends at this commit of main, or of the branch chosen.
 
     With a policy, the actor needs `read` of every branch: the comparison tells of all of them.
 
     Raises:
         PolicyDenied: the policy does not allow the actor to look.
         GraphNotFound, CloneUnfinished: there is no graph at one of the places, or only a part of one.
-        BranchNotFound: `src` has no such branch.
+        BranchNotFound, CommitNotFound: `src` has no such branch, or it does not show this commit.
+        HistoricalVersionReclaimed: a version that the commit shows is gone from `src`.
+        BadRequest: the branch has the commit from another one.
         GraphDamaged: a manifest cannot be read.
     """
     from omnigraph.bulk.connect.progress import silent
@@ -99,6 +106,7 @@ def check_copy(
         given_place("src", src),
         given_place("dst", dst),
         branches=given_names("branches", branches),
+        at=given_text("at", at),
         deep=deep,
         progress=given_callback(progress, silent),
     )

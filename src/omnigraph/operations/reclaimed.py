@@ -78,12 +78,17 @@ def _told(
             if error.version == entry.version and error.table_key in {entry.table_key, entry.location}:
                 graph.parts.store.forget_versions(graph.parts.address(entry), [entry.version])
                 graph.forget_past()
-                commit_id, (cause, remedy) = snapshot.commit_id, _cause(graph.parts, entry)
-                told = f"{cause}, so commit '{commit_id}' can no longer be read: {remedy}"
-                return HistoricalVersionReclaimed(
-                    table_key=entry.table_key, version=entry.version, commit_id=commit_id, told=told
-                )
+                return reclaimed_entry(graph.parts, entry, snapshot.commit_id)
     return error
+
+
+def reclaimed_entry(parts: Parts, entry: TableEntry, commit_id: str) -> HistoricalVersionReclaimed:
+    """Return the error of a commit that shows a version which is gone (R2)."""
+    cause, remedy = _cause(parts, entry)
+    told = f"{cause}, so commit '{commit_id}' can no longer be read: {remedy}"
+    return HistoricalVersionReclaimed(
+        table_key=entry.table_key, version=entry.version, commit_id=commit_id, told=told
+    )
 
 
 def _cause(parts: Parts, entry: TableEntry) -> tuple[str, str]:

@@ -269,7 +269,7 @@ def test_a_depth_beyond_the_history_is_all_of_it(source: Path, tmp_path: Path) -
 @pytest.mark.case("engine", 522)
 def test_a_choice_that_makes_no_sense_is_refused(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy"
-    choices: list[Any] = [{"depth": 0}, {"depth": True}, {"branches": ["review"], "at": "x"}]
+    choices: list[Any] = [{"depth": 0}, {"depth": True}, {"branches": ["b", "review"], "at": "x"}]
     for choice in choices:
         with pytest.raises(BadRequest):
             clone(str(source), str(target), **choice)

@@ -1,6 +1,7 @@
 """Copies between a disk and an object store, and inside one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,29 @@ def test_a_part_of_a_graph_goes_to_a_store_and_back(
         assert shown(graph) == {"main": expected["main"][-2:]}
         graph.mutate(INSERT, params={"n": "next"})
         assert graph.verify().is_whole
+
+
+@pytest.mark.case("engine", 880)
+def test_a_past_commit_of_a_branch_goes_to_a_store_and_back(
+    source: str, root: GraphRoot, endpoint: str, tmp_path: Path
+) -> None:
+    expected, second, back = shown_at(source)["review"], new_root(endpoint).uri, tmp_path / "back"
+    commit, rows = expected[0]
+    choice: Any = {"branches": ["review"], "at": commit}
+
+    clone(source, root.uri, **choice)
+    clone(root.uri, second, **choice)
+    clone(second, str(back), **choice)
+
+    for place in (root.uri, second, back):
+        assert omnigraph.check_copy(source, place, **choice, deep=True).is_same
+        with omnigraph.open(place) as graph:
+            assert shown(graph)["review"] == expected
+            assert "late" not in graph.table("Person")["name"].to_pylist()
+            assert persons(graph, commit) == rows
+            graph.mutate(INSERT, params={"n": "more"}, branch="review")
+            graph.merge("review", "main")
+            assert graph.verify(deep=True).is_whole
 
 
 def test_a_run_that_was_killed_goes_on_from_the_objects_that_are_there(

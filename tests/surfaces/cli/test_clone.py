@@ -63,7 +63,7 @@ def test_what_cannot_be_copied_is_said(folder: Path) -> None:
         ("clone", "nothing", "copy"): "no graph at",
         ("clone", GRAPH, "copy", "--at", "01AAAAAAAAAAAAAAAAAAAAAAAA"): "not found",
         ("clone", GRAPH, "copy", "--branch", "gone"): "gone",
-        ("clone", GRAPH, "copy", "--branch", "review", "--at", "x"): "not both",
+        ("clone", GRAPH, "copy", "--branch", "review", "--branch", "b", "--at", "x"): "give one of b, review",
         ("clone", GRAPH, "http://host/graph"): "behind a server",
     }
     for command, reason in refused.items():
@@ -76,6 +76,71 @@ def test_what_cannot_be_copied_is_said(folder: Path) -> None:
     (folder / "taken" / "letter").touch()
     taken = invoke("clone", GRAPH, "taken", "--json", cwd=folder)
     assert (taken.code, json.loads(taken.stdout)["code"]) == (1, "conflict")
+
+
+@pytest.fixture
+def past(folder: Path) -> list[str]:
+    """The commits that were made on the branch, newest first."""
+    with omnigraph.open(folder / GRAPH) as graph:
+        graph.mutate('query q() { insert Craft { code: "YY", name: "Later" } }', branch="review")
+        return [commit.graph_commit_id for commit in graph.commits(branch="review")[:2]]
+
+
+@pytest.mark.case("surfaces", 900)
+def test_a_copy_ends_at_a_past_commit_of_a_branch(folder: Path, past: list[str]) -> None:
+    choice = ("--branch", "review", "--at", past[1])
+
+    told = document("clone", GRAPH, "copy", *choice, cwd=folder)
+
+    assert (told["branches"], told["head"]) == (["main", "review"], past[1])
+    with omnigraph.open(folder / "copy", mode="ro") as graph:
+        assert graph.commits(branch="review")[0].graph_commit_id == past[1]
+        query = 'query q() { match { $c: Craft { code: "XX" } } return { $c.name } }'
+        assert [len(graph.query(query, branch=branch).to_pylist()) for branch in ("main", "review")] == [0, 1]
+    assert invoke("check-copy", GRAPH, "copy", *choice, "--deep", cwd=folder).code == 0
+    different = invoke("check-copy", GRAPH, "copy", cwd=folder)
+    assert (different.code, "commits  review" in different.stdout) == (1, True)
+    result = omnigraph.clone(folder / GRAPH, folder / "second", branches=["review"], at=past[1])
+    assert result.head == past[1]
+    assert omnigraph.check_copy(folder / GRAPH, folder / "second", branches=["review"], at=past[1]).is_same
+
+
+@pytest.mark.case("surfaces", 901)
+def test_a_past_that_cannot_be_copied_is_said(
+    folder: Path, past: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    with omnigraph.open(folder / GRAPH) as graph:
+        graph.cleanup(keep=1)
+    refused = {
+        ("--branch", "review", "--at", commits(folder)[0]): ("without a branch", "bad_request"),
+        ("--branch", "review", "--at", "01AAAAAAAAAAAAAAAAAAAAAAAA"): ("not found", "not_found"),
+        ("--branch", "review", "--at", past[1]): ("was cleaned up", None),
+        ("--branch", "review", "--branch", "main", "--branch", "b", "--at", past[0]): (
+            "give one of b, review",
+            "bad_request",
+        ),
+    }
+    for choice, (reason, code) in refused.items():
+        for command in ("clone", "check-copy"):
+            target = "copy" if command == "clone" else GRAPH
+            outcome = invoke(command, GRAPH, target, *choice, cwd=folder)
+            assert (outcome.code, reason in outcome.stderr) == (1, True), (command, choice)
+            as_json = invoke(command, GRAPH, target, *choice, "--json", cwd=folder)
+            assert (as_json.code, json.loads(as_json.stdout).get("code")) == (1, code), (command, choice)
+    assert not (folder / "copy").exists()
+
+
+@pytest.mark.case("surfaces", 901)
+def test_a_copy_of_a_past_that_was_killed_is_finished(folder: Path, past: list[str]) -> None:
+    command = ("clone", GRAPH, "copy", "--branch", "review", "--at", past[1])
+    kill = {ENVIRONMENT: "clone.post_control_pre_manifest=exit"}
+    assert program(*command, cwd=folder, **kill).code == EXIT_STATUS
+
+    again = invoke(*command, cwd=folder)
+
+    assert (again.code, " had been copied before\n" in again.stdout) == (0, True)
+    assert invoke("check-copy", GRAPH, "copy", *command[3:], "--deep", cwd=folder).code == 0
 
 
 @pytest.mark.case("surfaces", 266)

@@ -16,6 +16,9 @@ from omnigraph.cli.target import Addressed
 @click.option(
     "--branch", "branches", multiple=True, metavar="NAME", help="Only main and this branch; may be repeated."
 )
+@click.option(
+    "--at", metavar="COMMIT", help="SRC as a copy has it that ends at this commit, of main or of --branch."
+)
 @click.option("--deep", is_flag=True, help="Read every file on both sides.")
 @click.option("--quiet", is_flag=True, help="Do not announce or show progress on standard error.")
 @json_option
@@ -26,6 +29,7 @@ def check_copy(
     src: str,
     dst: str,
     branches: Sequence[str],
+    at: str | None,
     deep: bool,
     quiet: bool,
     as_json: bool,
@@ -45,7 +49,12 @@ def check_copy(
     source.announce("check-copy", source.resolve())
     with load_progress(quiet=quiet, as_json=as_json, what="looking at both graphs") as progress:
         report = verb.check_copy(
-            source.resolve().uri, target.uri, branches=branches or None, deep=deep, progress=progress
+            source.resolve().uri,
+            target.uri,
+            branches=branches or None,
+            at=at,
+            deep=deep,
+            progress=progress,
         )
     if as_json:
         print_document(check_copy_document(report))

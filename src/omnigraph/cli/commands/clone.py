@@ -16,7 +16,11 @@ from omnigraph.cli.whole_numbers import WholeNumber
 @click.option(
     "--branch", "branches", multiple=True, metavar="NAME", help="Only main and this branch; may be repeated."
 )
-@click.option("--at", metavar="COMMIT", help="Only main, up to this commit, which becomes its head.")
+@click.option(
+    "--at",
+    metavar="COMMIT",
+    help="Only main, up to this commit, which becomes its head; with --branch, that branch up to it.",
+)
 @click.option(
     "--depth",
     type=WholeNumber(min=1),

@@ -14,14 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
     BranchNotFound,
-    CommitNotFound,
     ConflictError,
     GraphNotFound,
     StorageError,
@@ -36,13 +33,13 @@ from omnigraph.history.contract import (
     current_contract,
 )
 from omnigraph.history.copied import Copied, read_copied
-from omnigraph.history.fold import where_at_most
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
-from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS, head_row, rows_table
+from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS
 from omnigraph.history.numbers import NUMBERS_FILE
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.stamp import supported_stamp
 from omnigraph.history.state import ManifestState
+from omnigraph.operations.clone.cut import CutManifest, commit_of, cut_at, ending_branches, last_of_main
 from omnigraph.storage.files.sums import FileSum
 
 LOOKS_MAX = 64  # a look takes less than a commit, so that a few are enough beside any number of writers
@@ -61,28 +58,24 @@ class CapturedBranch:
 
 
 @dataclass(frozen=True, slots=True)
-class CutManifest:
-    """The rows of main's manifest up to a commit, with the version that showed it first."""
-
-    rows: pa.Table
-    stamp: dict[str, str]
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class Capture:
     """A graph at one moment: main, then the other branches by name."""
 
     texts: dict[str, str]  # of the schema files, by name
     branches: tuple[CapturedBranch, ...]
     copied: Copied  # what the graph has of one that it was copied from itself
-    cut: CutManifest | None = None  # where main ends before its newest commit
+    cuts: tuple[CutManifest, ...] = ()  # of each branch, where the copy ends at a commit
     kept: tuple[CapturedBranch, ...] = ()  # deleted branches whose commits two others may meet in
 
     @property
     def main(self) -> CapturedBranch:
         """The branch that every graph has."""
         return self.branches[0]
+
+    @property
+    def head(self) -> str:
+        """The commit that a copy ends at, else the newest one of main."""
+        return self.branches[-1 if self.cuts else 0].state.head.graph_commit_id
 
     @property
     def versions(self) -> dict[BranchIdentity, int]:
@@ -96,11 +89,15 @@ class Capture:
 
 
 def capture(parts: Parts, *, branches: Sequence[str] | None = None, at: str | None = None) -> Capture:
-    """Return a graph as it is now (A1), with some of its branches beside main, or with main up to a commit.
+    """Return a graph as it is now (A1), with some of its branches beside main.
+
+    With a commit it is main up to that one, or a branch up to it and main as far as its history has it.
 
     Raises:
         GraphNotFound: there is no graph.
-        BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
+        BranchNotFound, CommitNotFound: there is no such branch, or it does not show this commit.
+        BadRequest: the commit is of another branch than the chosen one.
+        HistoricalVersionReclaimed: a version that the commit shows is gone.
         UnsupportedError: a branch has an earlier format.
         ConflictError: branches keep moving.
         GraphDamaged: a branch was lost, or a manifest is damaged.
@@ -110,13 +107,13 @@ def capture(parts: Parts, *, branches: Sequence[str] | None = None, at: str | No
         raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to copy")
     contract = current_contract(parts.adapter, parts.coordinator, may_write=False)
     copied = read_copied(parts.adapter)
-    wanted = [] if at is not None else branches
+    wanted = branches if at is None else ending_branches(branches)
     earlier = _all_refs(parts) if wanted is None else {}
     versions = _at_one_moment(parts, wanted)
     found = tuple(_read_live(parts, versions, may_vanish=branches is None))
     if at is not None:
-        main, cut = _cut(parts, found[0], at)
-        return Capture(_schema_texts(parts, contract, main), (main,), copied, cut)
+        ended, cuts = zip(*_ended(parts, found, at), strict=True)
+        return Capture(_schema_texts(parts, contract, ended[0]), ended, copied, cuts)
     kept = tuple(_read_deleted(parts, earlier, found))
     return Capture(_schema_texts(parts, contract, found[0]), found, copied, kept=kept)
 
@@ -210,19 +207,21 @@ def _read(parts: Parts, branch: BranchIdentity, control: Branch | None, version:
     return CapturedBranch(branch, control, version, state, recorded_sums(manifest, handle), noted)
 
 
-def _cut(parts: Parts, main: CapturedBranch, at: str) -> tuple[CapturedBranch, CutManifest]:
-    """Return main as it was when a commit was its newest one."""
-    commit = main.state.commits.find(at)
-    if commit is None:
-        raise CommitNotFound(at)
-    version = commit.manifest_version
-    manifest, address = parts.coordinator.manifest, parts.coordinator.address()
-    handle = manifest.open_at(address, main.version)
-    rows = where_at_most(manifest.read(handle), "published_at", version)
-    head = rows_table([head_row(MAIN, commit.graph_commit_id, commit.parent_commit_id)])
-    rows = pa.concat_tables([rows, head.cast(rows.schema)])
-    state = ManifestState(MAIN_BRANCH, 0).with_rows(rows.select(READ_COLUMNS), version=version, fragments={})
-    return replace(main, version=version, state=state), CutManifest(rows, handle.schema_metadata, version)
+def _ended(
+    parts: Parts, found: Sequence[CapturedBranch], at: str
+) -> Iterator[tuple[CapturedBranch, CutManifest]]:
+    """Yield main as it was when a commit was made, and the branch that it was made on, if that is another."""
+    main, branch = found[0], found[-1]
+    commit = commit_of(branch.state, branch.control, at)
+    ends = {branch.identity: (commit, 0)}
+    if branch.control is not None:
+        # A branch that was made from main says at which of its versions, and main counts on from there.
+        least = 0 if branch.control.parent_branch is not None else branch.control.parent_manifest_version
+        ends[main.identity] = last_of_main(main.state, branch.state, commit), least
+    for one in found:
+        end, least = ends[one.identity]
+        state, cut = cut_at(parts, one.identity, one.version, end, least=least)
+        yield replace(one, version=cut.version, state=state), cut
 
 
 def _all_refs(parts: Parts) -> dict[str, int]:

@@ -6,6 +6,7 @@ X3  Files are those that the second graph needs. They must have the length that 
     a disk the checksum that a commit recorded; on request all are read on both sides.
 X4  What the second graph says it left behind, when it was copied, is no difference. Nor is a version of the
     past that neither has any more, as a cleanup or a hard drop leaves both.
+X5  A copy that ends at a commit is compared with the source as it was at that commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,19 +76,22 @@ def check_copy(
     target: str,
     *,
     branches: Sequence[str] | None = None,
+    at: str | None = None,
     deep: bool = False,
     progress: ProgressCallback = silent,
 ) -> CopyReport:
-    """Compare two graphs: all branches, or main and some (X1).
+    """Compare two graphs: all branches, or main and some (X1), or with the first one as it was then (X5).
 
     Raises:
         GraphNotFound: there is no graph at one of the places.
         CloneUnfinished: one of them is not whole yet.
-        BranchNotFound: the source has no such branch.
+        BranchNotFound, CommitNotFound: the source has no such branch, or it does not show this commit.
+        BadRequest: the commit is of another branch than the chosen one.
+        HistoricalVersionReclaimed: a version that the commit shows is gone from the source.
         GraphDamaged: a manifest cannot be read.
         StorageError: a store failed.
     """
-    first, second = _captured(source, branches), _captured(target, None)
+    first, second = _captured(source, branches, at), _captured(target)
     chosen = {branch.identity.name for branch in first.capture.branches}
     found = _chosen(second.capture, None if branches is None else chosen)
     differences = [*_history(first.capture, found)]
@@ -118,11 +122,11 @@ class _Side:
     place: FilePlace
 
 
-def _captured(uri: str, branches: Sequence[str] | None) -> _Side:
+def _captured(uri: str, branches: Sequence[str] | None = None, at: str | None = None) -> _Side:
     parts = make_parts(uri)
     refuse_file(parts.root)
     refuse_unfinished(parts.adapter, parts.root)
-    return _Side(parts, capture(parts, branches=branches), file_place(parts.root))
+    return _Side(parts, capture(parts, branches=branches, at=at), file_place(parts.root))
 
 
 def _chosen(found: Capture, names: set[str] | None) -> Capture:

@@ -36,11 +36,11 @@ from omnigraph.history.copied import COPIED
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.clone.capture import (
     Capture,
-    CutManifest,
     capture,
     is_gone,
     without_deleted,
 )
+from omnigraph.operations.clone.cut import CutManifest, ending_branches
 from omnigraph.operations.clone.file_work import FILES_AT_ONCE, work_on
 from omnigraph.operations.clone.journal import JOURNAL, Journal, check_journal, is_shown, take_journal
 from omnigraph.operations.clone.needs import NeededFile, Needs, needs_of
@@ -52,7 +52,7 @@ from omnigraph.storage.control.probe import PROBE, probe_store
 from omnigraph.storage.control.stored_files import remove_files
 from omnigraph.storage.control.uri import GraphRoot, is_temporary, refuse_file
 from omnigraph.storage.files.version_file import renumbered, version_file_name, version_of_file_name
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.handle import TableAddress, ref_path
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.table import TableStore
@@ -98,13 +98,16 @@ def clone(
     durability: Durability | None = None,
     progress: ProgressCallback = silent,
 ) -> CloneResult:
-    """Copy a graph to another place: all of it, or main and some branches, or main up to a commit.
+    """Copy a graph to another place: all of it, or main and some branches, or a branch up to a commit.
 
-    With a depth only the newest commits of each branch can be read in the copy; older ones are listed.
+    A commit is one of main, unless a branch is chosen with it: then the copy has that branch, and main up to
+    its last commit in the history of that one. With a depth only the newest commits of each branch can be
+    read in the copy; older ones are listed.
 
     Raises:
         GraphNotFound: there is no graph at the source.
-        BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
+        BranchNotFound, CommitNotFound: there is no such branch, or it does not show this commit.
+        HistoricalVersionReclaimed: a version that the commit shows is gone.
         BadRequest: the choice or the places contradict each other.
         AlreadyInitialized, AlreadyExistsError: the target holds a graph, or something else.
         CloneUnfinished: another copy was begun at the target.
@@ -112,7 +115,10 @@ def clone(
         GraphDamaged: a file of the source is missing, or is not what its commit wrote.
         StorageError: a store failed; the next run goes on from there.
     """
-    _check_choice(branches, at, depth)
+    if depth is not None and not is_count(depth, 1):
+        raise BadRequest(f"the depth of a copy must be a whole number from 1 on, not {shown(depth)}")
+    if at is not None:
+        branches = ending_branches(branches) or None
     from_parts = make_parts(source)
     to_parts = make_parts(target, durability=durability)
     _check_places(from_parts.root, to_parts.root)
@@ -147,13 +153,6 @@ def _too_fast(source: GraphRoot) -> ConflictError:
         f"files of {source.uri} were removed each time that they were copied, by cleanups or deletions of "
         "branches: run the same copy again, which goes on with what it has"
     )
-
-
-def _check_choice(branches: Sequence[str] | None, at: str | None, depth: int | None) -> None:
-    if branches is not None and at is not None:
-        raise BadRequest("a copy that ends at a commit has main alone: give branches or a commit, not both")
-    if depth is not None and not is_count(depth, 1):
-        raise BadRequest(f"the depth of a copy must be a whole number from 1 on, not {shown(depth)}")
 
 
 def _check_places(source: GraphRoot, target: GraphRoot) -> None:
@@ -219,8 +218,10 @@ def _copied(run: _Run, captured: Capture, lengths: Mapping[str, int], depth: int
     last = f"{MANIFEST_DIR}/{version_file_name(captured.main.version)}"
     lacking = _lacking(run, [file for file in needs.files if file.path != last])
     _copy_files(run, lacking)
-    _remove_unneeded(run, needs)
-    run.files.finish(file.path for file in needs.files if file.path != last)
+    unneeded = _unneeded(run, captured, needs)
+    remove_files(run.target.root, unneeded)
+    ended = [file for cut in captured.cuts if not cut.branch.is_main for file in _write_cut(run, cut)]
+    run.files.finish(file.path for file in (*needs.files, *ended) if file.path != last)
     hit("clone.post_files_pre_control")
     check_journal(run.target.adapter, run.target.root, run.journal)
     _write_control(run, captured, needs)
@@ -230,8 +231,8 @@ def _copied(run: _Run, captured: Capture, lengths: Mapping[str, int], depth: int
     hit("clone.post_manifest_pre_journal_delete")
     _note(run, captured, needs)
     run.target.adapter.delete(JOURNAL)
-    every = {file.path: file for file in (*needs.files, *shown)}
-    return _result(run, captured, needs.unreadable, tuple(every.values()), [*lacking, *shown])
+    every = {file.path: file for file in (*needs.files, *ended, *shown)}
+    return _result(run, captured, needs.unreadable, tuple(every.values()), [*lacking, *ended, *shown])
 
 
 def _lacking(run: _Run, files: Sequence[NeededFile]) -> list[NeededFile]:
@@ -252,15 +253,15 @@ def _lacking(run: _Run, files: Sequence[NeededFile]) -> list[NeededFile]:
     return [file for file, is_found in zip(files, found, strict=True) if not is_found]
 
 
-def _remove_unneeded(run: _Run, needs: Needs) -> None:
-    """Remove version files that an earlier attempt has copied and that the source has lost since (G6).
+def _unneeded(run: _Run, captured: Capture, needs: Needs) -> list[str]:
+    """Return version files that an earlier attempt has copied and that the source has lost since (G6).
 
-    What such a version names may not have been copied, and a version that is listed is whole.
+    What such a version names may not have been copied, and a version that is listed is whole. Those that a
+    copy writes itself are not among them: a later run writes them, too.
     """
-    needed = {file.path for file in needs.files}
+    needed = {file.path for file in needs.files} | {_version_path(cut) for cut in captured.cuts}
     names = (path for path in run.files.lengths() if path not in needed)
-    unneeded = [path for path in names if version_of_file_name(path.rpartition("/")[2]) is not None]
-    remove_files(run.target.root, unneeded)
+    return [path for path in names if version_of_file_name(path.rpartition("/")[2]) is not None]
 
 
 def _is_of_one_writer(path: str) -> bool:
@@ -304,8 +305,8 @@ def _end_others(parts: Parts, controls: Mapping[str, Branch]) -> None:
 
 def _show(run: _Run, captured: Capture, last: Sequence[NeededFile]) -> list[NeededFile]:
     """Write the version of main's manifest, which makes the copy a graph (G3); return what was written."""
-    if captured.cut is not None:
-        written = _write_cut(run, captured.cut)
+    if captured.cuts:
+        written = _write_cut(run, captured.cuts[0])
     else:
         source, written = file_place(run.source.root), list(last)
         for file in written:
@@ -316,10 +317,9 @@ def _show(run: _Run, captured: Capture, last: Sequence[NeededFile]) -> list[Need
 
 def _write_cut(run: _Run, cut: CutManifest) -> list[NeededFile]:
     """Write a manifest that ends at a commit: its rows, and then the version under its own number."""
-    written = []
+    place, written = ref_path(MANIFEST_DIR, cut.branch.ref), []
 
-    def write(name: str, content: bytes) -> None:
-        path = f"{MANIFEST_DIR}/{name}"
+    def write(path: str, content: bytes) -> None:
         run.files.write(path, iter([content]))
         written.append(NeededFile(path, len(content), None))
 
@@ -327,16 +327,20 @@ def _write_cut(run: _Run, cut: CutManifest) -> list[NeededFile]:
         made = TableAddress(f"{folder}/{MANIFEST_DIR}")
         number = ManifestTable(TableStore()).create(made, cut.rows, cut.stamp)
         for path in sorted(Path(made.uri).glob("data/*")):
-            write(f"data/{path.name}", path.read_bytes())
+            write(f"{place}/data/{path.name}", path.read_bytes())
         content = (Path(made.uri) / version_file_name(number)).read_bytes()
-        write(version_file_name(cut.version), renumbered(content, cut.version))
+        write(_version_path(cut), renumbered(content, cut.version, cut.branch.ref))
     return written
+
+
+def _version_path(cut: CutManifest) -> str:
+    return f"{ref_path(MANIFEST_DIR, cut.branch.ref)}/{version_file_name(cut.version)}"
 
 
 def _note(run: _Run, captured: Capture, needs: Needs) -> None:
     """Note that the manifests are on the disk, with the checksums of what their newest publishes wrote."""
     target, present = run.target.coordinator, {file.path for file in needs.files}
-    for branch in captured.branches if captured.cut is None else ():
+    for branch in captured.branches if not captured.cuts else ():
         # The note of the source may tell of a publish that came after the look.
         sums = [item for item in branch.noted if item.path in present]
         address, is_synced = target.address(branch.identity.ref), run.target.syncer.is_active
@@ -354,7 +358,7 @@ def _result(
         source=run.source.root.uri,
         target=run.target.root.uri,
         branches=tuple(branch.identity.name for branch in captured.branches),
-        head=captured.main.state.head.graph_commit_id,
+        head=captured.head,
         files=len(files),
         bytes=sum(file.length for file in files),
         files_copied=len(files_copied),

@@ -25,7 +25,7 @@ from omnigraph.operations.clone.capture import Capture, CapturedBranch
 from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
-from omnigraph.storage.tables.handle import TableAddress, ref_path
+from omnigraph.storage.tables.handle import TableAddress, ref_file, ref_path
 
 Pin = tuple[str, str | None, int]  # place of a table, ref, version
 
@@ -69,6 +69,9 @@ def needs_of(
         for pin in branch.state.pinned_versions() if floor and depth is None else ():
             if _version_file(pin) in lengths:  # before the floor there are gaps (B2)
                 collected.add_if_whole(_with_starts(parts, lengths, [pin]))
+    for ref in (cut.branch.ref for cut in captured.cuts):
+        if ref is not None and ref_file(MANIFEST_DIR, ref) in lengths:
+            collected.add_file(ref_file(MANIFEST_DIR, ref))  # its manifest is written anew
     for branch in captured.kept:
         collected.add_if_whole(_with_starts(parts, lengths, _everything(branch)))
     extents = {branch.identity.name: Extent(branch.version, floor) for branch, floor in floors.items()}
@@ -102,7 +105,7 @@ def _versions(
     """Return the versions that branches show from their floors on, and what belongs to them (B1)."""
     pins = {pin for branch, floor in floors.items() for pin in branch.state.pinned_versions(floor)}
     versions = _with_starts(parts, lengths, pins)
-    if captured.cut is None:
+    if not captured.cuts:
         versions |= {(MANIFEST_DIR, branch.identity.ref, branch.version) for branch in captured.branches}
         versions |= {*_audit(parts)}
     return versions
@@ -117,6 +120,7 @@ class _Floors:
     def floor(self, branch: CapturedBranch) -> int:
         """Return the version; zero where all can be read."""
         floor = max(self._copied.of(branch.identity.name).floor, self._chosen(branch))
+        floor = min(floor, branch.state.sequence)  # a copy may end below what the source has left behind
         if self._has_all(branch, floor):
             return floor
         later = [commit.manifest_version for commit in branch.state.commits.oldest_first(above=floor)]
@@ -213,7 +217,7 @@ class _Collected:
         ordered = sorted(versions, key=str)
         for paths in each(self._paths, ordered, at_once=not self._is_local):
             for path, length in paths:
-                self._add(path, length)
+                self.add_file(path, length)
 
     def add_if_whole(self, versions: Iterable[Pin]) -> None:
         """Add the files of versions if all of them are there, and none otherwise."""
@@ -243,7 +247,12 @@ class _Collected:
         inside = [(posixpath.normpath(f"{dataset}/{file.path}"), file.size) for file in named]
         return [(path, len(content)), *refs, *inside]
 
-    def _add(self, path: str, length: int | None) -> None:
+    def add_file(self, path: str, length: int | None = None) -> None:
+        """Add a file, once.
+
+        Raises:
+            GraphDamaged: it is missing, or has another length than it should have (B3).
+        """
         if path in self.files:
             return
         found = self._lengths.get(path)

@@ -16,6 +16,7 @@ import struct
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from omnigraph.core.errors import InvariantViolation
@@ -32,6 +33,7 @@ ARROW_MAGIC = b"ARROW1"
 FOOTER = struct.Struct("<QHH4s")
 LENGTH = struct.Struct("<I")
 _VERSION = 3  # the number, in the message of a version
+_REF_NAME = 20  # the name of the ref that it belongs to, likewise
 _INLINE_TRANSACTION = 23  # where the transaction is, likewise
 
 
@@ -254,8 +256,8 @@ def manifest_message(data: memoryview) -> memoryview:
     return manifest
 
 
-def renumbered(data: bytes, version: int) -> bytes:
-    """Return a version file with another number and the same content.
+def renumbered(data: bytes, version: int, ref: str | None = None) -> bytes:
+    """Return a version file of a dataset with another number and the same content, as one of a ref of it.
 
     Raises:
         HollowContent: these are not the bytes of a whole version file, or have parts that are not read here.
@@ -263,7 +265,9 @@ def renumbered(data: bytes, version: int) -> bytes:
     message = manifest_message(memoryview(data))
     if encode(fields(message)) != message:
         raise HollowContent("has parts that this build does not read")
-    changed = encode((number, version if number == _VERSION else value) for number, value in fields(message))
+    kept = [(number, value) for number, value in fields(message) if number not in {_VERSION, _REF_NAME}]
+    named = [] if ref is None else [(_REF_NAME, ref.encode())]
+    changed = encode(sorted([*kept, (_VERSION, version), *named], key=itemgetter(0)))
     position, *formats, magic = FOOTER.unpack(data[-FOOTER.size :])
     return data[:position] + LENGTH.pack(len(changed)) + changed + FOOTER.pack(position, *formats, magic)
 
