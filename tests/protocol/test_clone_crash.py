@@ -4,6 +4,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,6 +198,38 @@ def test_of_two_runs_the_later_one_goes_on_and_the_earlier_one_shows_nothing(
 
     assert files(target) == later[0]
     assert verify_place(str(target)).is_whole
+
+
+@pytest.mark.case("engine", 886)
+@pytest.mark.parametrize("ends_at", [None, "main", "from-3"])
+def test_a_run_that_was_overtaken_removes_nothing_of_a_finished_copy(
+    source: Path, tmp_path: Path, ends_at: str | None
+) -> None:
+    """It was slow among its files; meanwhile a later run has finished the copy, and somebody writes to it."""
+    target, later = tmp_path / "copy", list[dict[str, bytes]]()
+    choice = {} if ends_at is None else chosen(source, ends_at)
+
+    def overtake() -> None:
+        if not later:
+            later.append({})
+            clone(str(source), str(target), **choice)
+            with reopen(target) as graph:
+                for branch in graph.branches():
+                    graph.mutate(INSERT, params={"n": "already written"}, branch=branch)
+            later[0] = files(target)
+
+    with failpoint("clone.before_file", "call", overtake), pytest.raises(ConflictError, match="taken over"):
+        clone(str(source), str(target), **choice)
+
+    assert files(target) == later[0]
+    assert verify_place(str(target)).is_whole
+
+
+def chosen(source: Path, branch: str) -> dict[str, Any]:
+    """Return the choice of a copy that ends at the newest commit of a branch."""
+    with reopen(source, mode="ro") as graph:
+        commit = graph.commits(branch=branch)[0].graph_commit_id
+    return {"at": commit} if branch == "main" else {"branches": [branch], "at": commit}
 
 
 @pytest.fixture

@@ -219,6 +219,7 @@ def _copied(run: _Run, captured: Capture, lengths: Mapping[str, int], depth: int
     lacking = _lacking(run, [file for file in needs.files if file.path != last])
     _copy_files(run, lacking)
     unneeded = _unneeded(run, captured, needs)
+    check_journal(run.target.adapter, run.target.root, run.journal)  # nobody has come after us and made these
     remove_files(run.target.root, unneeded)
     ended = [file for cut in captured.cuts if not cut.branch.is_main for file in _write_cut(run, cut)]
     run.files.finish(file.path for file in (*needs.files, *ended) if file.path != last)
