@@ -111,6 +111,40 @@ def test_a_hard_drop_leaves_no_value_in_any_file(tmp_path: Path) -> None:
     assert omnigraph.open(graph.uri, mode="ro").query(PEOPLE).rows == graph.query(PEOPLE).rows
 
 
+@pytest.mark.case("engine", 887)
+@pytest.mark.parametrize("branch", [None, "june"])
+def test_a_hard_drop_of_a_table_that_was_folded_after_many_commits(
+    tmp_path: Path, branch: str | None
+) -> None:
+    """Each row has versions of its own: a fold keeps them in hidden columns beside the values."""
+    schema = "node T {\n    name: String @key\n    n: I32?\n    secret: String?\n}\n"
+    after = schema.replace("    secret: String?\n", "")
+    graph = new_graph(tmp_path / "graph", schema, node("T", name="first", n=0, secret=MARKER))
+    for number in range(70):
+        graph.mutate(f'query q() {{ insert T {{ name: "t{number}", n: {number}, secret: "{MARKER}" }} }}')
+    graph.optimize()
+    if branch is not None:
+        graph.create_branch(branch)
+    handle = internals(graph).parts.open(graph.snapshot(branch).entry("node:T"))
+    hidden = {number for part in handle.fragments.values() for number in part.files[0].fields if number < 0}
+    assert hidden == {-4, -5}
+    before, marks = graph.table("T", branch=branch).sort_by("name"), row_marks(graph, "node:T", branch)
+
+    graph.apply_schema(after, branch=branch, allow_data_loss=True)
+
+    assert graph.table("T", branch=branch).sort_by("name") == before.drop_columns(["secret"])
+    stays = ("_rowid", "_row_created_at_version")
+    kept = row_marks(graph, "node:T", branch)
+    assert all(kept[key][name] == marks[key][name] for key in marks for name in stays)
+    assert branch is not None or holding(graph) == []
+    graph.mutate('query up() { update T set { n: 7 } where name = "t5" }', branch=branch)
+    graph.optimize(branch=branch)
+    assert graph.verify(deep=True).is_whole
+    if branch is not None:
+        graph.merge(branch)
+        assert graph.table("T").num_rows == before.num_rows
+
+
 @pytest.mark.case("engine", 741)
 def test_a_soft_drop_writes_no_row_and_a_later_hard_one_leaves_nothing_either(tmp_path: Path) -> None:
     graph = secretive(tmp_path / "graph")

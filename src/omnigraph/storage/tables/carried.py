@@ -6,8 +6,8 @@ C2  Each commit writes every sequence of the version anew. So only short ones st
 C3  Such a fragment carries an id for each of its rows: rows without one are written beside it.
 C4  With row ids in a file, the library takes the versions that created the rows from the writer. Row ids rise
     with these versions, so that in the order of row ids they are a few runs, which stay in the version.
-C5  A compaction may put the hidden columns into the file of the rows. Where that file is left out, they are
-    copied as they are, for every place.
+C5  A compaction may put the hidden columns into the file of the rows, and the versions that changed the rows
+    last besides. Where that file is left out, they are copied as they are, for every place.
 """
 
 import json
@@ -27,12 +27,12 @@ from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX
 from omnigraph.storage.files.version_file import encode, fields
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
-from omnigraph.storage.tables.rows import CREATED_AT, ROW_ID, read_rows, row_ids_of
+from omnigraph.storage.tables.rows import CREATED_AT, ROW_ID, UPDATED_AT, read_rows, row_ids_of
 
 RowNumbers: TypeAlias = npt.NDArray[np.uint64]
 
 # The library reserves these field ids, and finds a file with them among those of the fragment.
-_FIELD_IDS = {ROW_ID: -3, CREATED_AT: -4}
+_FIELD_IDS = {ROW_ID: -3, CREATED_AT: -4, UPDATED_AT: -5}
 _RUNS, _SPAN, _VERSION, _RANGE, _START, _END = 1, 1, 2, 1, 1, 2  # of the message that holds created versions
 
 
