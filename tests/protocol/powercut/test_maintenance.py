@@ -26,7 +26,7 @@ from tests.protocol.powercut.cuts import Bench, Tally
 from tests.protocol.powercut.disk import VARIANTS, Disk
 from tests.protocol.powercut.test_order import files_of, is_version
 from tests.protocol.powercut.test_powercut import quietly
-from tests.protocol.test_clone_crash import killed, new_source
+from tests.protocol.test_clone_crash import chosen, killed, new_source
 from tests.protocol.test_migration_crash import assert_whole
 from tests.support.hollow import quiet
 from tests.support.older_graphs import write_older_graph
@@ -189,8 +189,9 @@ def sometimes(cut: Callable[[], None], stride: int) -> Callable[[], None]:
 
 
 @pytest.mark.case("engine", 845)
-@pytest.mark.parametrize("is_continued", [False, True])
-def test_every_sync_of_a_copy(tmp_path: Path, amount: str, tally: Tally, is_continued: bool) -> None:
+@pytest.mark.case("engine", 888)
+@pytest.mark.parametrize("kind", ["whole", "continued", "past of a branch"])
+def test_every_sync_of_a_copy(tmp_path: Path, amount: str, tally: Tally, kind: str) -> None:
     """What is there is whole, or says that it is not finished; the same command finishes it.
 
     Of a run that was killed before, the files are on the disk and their names are not. Most syncs are of one
@@ -198,10 +199,11 @@ def test_every_sync_of_a_copy(tmp_path: Path, amount: str, tally: Tally, is_cont
     """
     tally.verb = "clone"
     source, target = new_source(tmp_path / "source"), tmp_path / "disk" / "target"
+    choice = chosen(source, "from-3") if kind == "past of a branch" else {}
     target.mkdir(parents=True)
     disk = Disk(target, tmp_path / "shadow")
     disk.start()
-    if is_continued:
+    if kind == "continued":
         killed(source, target, "clone.before_file=skip:60,exit")
         disk.take_contents()
     finished = [0]
@@ -210,16 +212,16 @@ def test_every_sync_of_a_copy(tmp_path: Path, amount: str, tally: Tally, is_cont
         try:
             omnigraph.open(image, mode="ro").close()
         except (CloneUnfinished, GraphNotFound):
-            omnigraph.clone(str(source), str(image))
+            omnigraph.clone(str(source), str(image), **choice)
         else:
             finished[0] += 1
-        assert omnigraph.check_copy(str(source), str(image), deep=True).is_same
+        assert omnigraph.check_copy(str(source), str(image), **choice, deep=True).is_same
         with omnigraph.open(image, durability="process") as graph:
             assert graph.verify().is_whole
 
     cut = images(disk, tmp_path, tally, look)
     with disk.watching(sometimes(cut, 3 if amount == "every" else 100)):
-        omnigraph.clone(str(source), str(target))
+        omnigraph.clone(str(source), str(target), **choice)
     before = finished[0]
     cut()
 

@@ -329,6 +329,7 @@ def _write_cut(run: _Run, cut: CutManifest) -> list[NeededFile]:
         number = ManifestTable(TableStore()).create(made, cut.rows, cut.stamp)
         for path in sorted(Path(made.uri).glob("data/*")):
             write(f"{place}/data/{path.name}", path.read_bytes())
+        run.files.finish([file.path for file in written])  # on the disk before the version that names them
         content = (Path(made.uri) / version_file_name(number)).read_bytes()
         write(_version_path(cut), renumbered(content, cut.version, cut.branch.ref))
     return written
