@@ -224,6 +224,34 @@ def test_files_come_in_the_order_they_were_given(shop: Graph, tmp_path: Path) ->
     assert_settled(shop)
 
 
+GARBAGE_BEHIND_A_WRONG_VALUE = (
+    b'{"edge": "In", "from": "nobody", "to": "nothing"}\n'
+    b'{"type": "Item", "data": {"code": "a", "kind": "big", "size": 11}}\n'
+)
+
+
+@pytest.mark.case("engine", 890)
+def test_ten_thousand_wrong_rows_are_enough_to_be_refused(shop: Graph, tmp_path: Path) -> None:
+    """Nothing is asked about rows together, and the first violations are those of a longer search."""
+    with pytest.raises(ValidationError) as caught:
+        shop.load(GARBAGE_BEHIND_A_WRONG_VALUE + b"x\n" * 12_000, "append")
+    assert (caught.value.kind, caught.value.line) == ("range", 2)
+    assert [item.line for item in listed(caught.value)] == list(range(2, 102))
+    assert (caught.value.total, caught.value.is_cut_short) == (10_000, True)
+
+    with pytest.raises(ValidationError) as caught:
+        shop.load(GARBAGE_BEHIND_A_WRONG_VALUE + b"x\n" * 9_998, "append")
+    assert (caught.value.kind, caught.value.line) == ("endpoint", 1)
+    assert (caught.value.total, caught.value.is_cut_short) == (10_001, False)
+
+    rejects = tmp_path / "rejects"
+    with pytest.raises(ValidationError) as caught:
+        shop.load(GARBAGE_BEHIND_A_WRONG_VALUE + b"x\n" * 12_000, "append", rejects=rejects)
+    assert (caught.value.total, caught.value.is_cut_short) == (12_003, False)
+    assert len(rejects.read_bytes().splitlines()) == 12_003
+    assert_settled(shop)
+
+
 @pytest.mark.case("engine", 358)
 def test_a_duplicate_is_charged_to_the_later_row_and_a_maximum_to_the_first_beyond_it(shop: Graph) -> None:
     pair = violations(shop, "append", *BAD_PAIR, edge("Tag", "y", "one", id="u3", word="other"))

@@ -46,6 +46,7 @@ _ABSENT: Mapping[type[OmnigraphError], Document] = {
         "violations": (),
         "total": 1,
         "consequences": 0,
+        "is_cut_short": False,
     },
     access_errors.RateLimited: {"retry_after_s": 0},
     errors.ChangeSchemaBoundary: {"before_commit_id": None},

@@ -107,7 +107,7 @@ class ValidationError(ExecutionError):
     """Rows break the rules of the schema; the first violation gives message and fields.
 
     `violations` lists the first of them in order, `total` counts all. `consequences` counts those in `total`
-    that only follow from others: edges to nodes that were refused. They come last.
+    that only follow from others: edges to refused nodes; they come last. `is_cut_short`: `total` is a least.
     """
 
     def __init__(
@@ -122,12 +122,14 @@ class ValidationError(ExecutionError):
         violations: Sequence[object] = (),
         total: int = 1,
         consequences: int = 0,
+        is_cut_short: bool = False,
     ) -> None:
         """Take the first violation's place; kind is one of the constraint kinds of `validate`."""
         super().__init__(message)
         self.kind, self.table_key, self.row_id = kind, table_key, row_id
         self.file, self.line = file, line
-        self.violations, self.total, self.consequences = tuple(violations), total, consequences
+        self.violations, self.total, self.is_cut_short = tuple(violations), total, is_cut_short
+        self.consequences = consequences
 
 
 class ColumnsLeftOut(ExecutionError):

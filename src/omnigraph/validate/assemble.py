@@ -75,9 +75,9 @@ def _given_or_made(given: Column | None, count: int, make_id: Callable[[], str])
 
 
 def _masks(flaws: Sequence[Flaw], count: int) -> dict[str, Mask]:
-    masks: dict[str, Mask] = {}
+    masks = {name: np.zeros(count, dtype=np.bool_) for name in {name for _, name, _ in flaws}}
     for row, name, _ in flaws:
-        masks.setdefault(name, np.zeros(count, dtype=np.bool_))[row] = True
+        masks[name][row] = True
     return masks
 
 

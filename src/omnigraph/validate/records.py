@@ -4,7 +4,8 @@ R1  Every refusal is a violation of kind `record` at its line; a line has at mos
 R2  A member that appears twice in an object is refused at any depth, however it is spelled.
 R3  Lines are counted as in an editor, blank ones included.
 R4  A blank line costs next to nothing: a body may be millions of them, and a parser's refusal is dear.
-R5  Whoever no longer wants the rows waits for some thousand lines at most, good or bad.
+R5  Whoever no longer wants the rows waits for some thousand lines at most, good or bad; and no more than that
+    are read once the log has enough (V4 of `violations`).
 """
 
 import json
@@ -100,6 +101,8 @@ def read_ndjson(
     reader = _Reader(file, file_name, catalog, log, limits)
     parts: dict[str, list[TypedRows]] = {}
     for number, lines in _blocks(data, first_line):
+        if log.has_enough:
+            break
         for batch in reader.read(number, lines):
             rows = assemble(_convert(batch), file=file, make_id=make_id, log=log)
             parts.setdefault(batch.type.table_key, []).append(rows)
@@ -150,6 +153,8 @@ class _Reader:
         self._batches, self._known_nodes, self._known_edges = {}, {}, {}
         for start in range(0, len(lines), LINES_AT_ONCE):
             check_cancelled()  # R5
+            if self._log.has_enough:
+                break
             self._read(first + start, lines[start : start + LINES_AT_ONCE])
         return list(self._batches.values())
 

@@ -5,12 +5,14 @@ indices without an entry, a wrong count of nulls, texts that are not UTF-8. Any 
 gives a wrong answer, or ends the process.
 
 A1  Values are validated in full, batch by batch, before any other Arrow function gets them.
-A2  A text that is not UTF-8 is a violation of its row, as in a text file; the other rows are read.
+A2  A text that is not UTF-8 is a violation of its row, as in a text file; the other rows are read, up to the
+    one at which the log has enough (V4 of `violations`).
 A3  Any other damage is an error that names the first row that shows it: what is left of such a batch means
     nothing, so leaving out rows does not help.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.arrays import Positions
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
@@ -27,6 +30,8 @@ _BYTES: dict[pa.DataType, pa.DataType] = {
     pa.large_utf8(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
+_TEXTS = {as_bytes: text for text, as_bytes in _BYTES.items()}
+_ROWS_AT_ONCE = 1_024  # examined one by one, if one of them is not sound
 _PLAIN: dict[pa.DataType, pa.DataType] = {
     pa.string_view(): pa.large_utf8(),  # long enough for any batch
     pa.binary_view(): pa.large_binary(),
@@ -53,15 +58,18 @@ def sound_rows(
     """
     log.open_file(file, file_name)
     place = _CheckedPlace(type_.table_key, file, file_name)
-    refused = _unsound(table, place, first_line)
+    refused, count = _unsound(table, place, first_line, most=log.enough)
+    if count < table.num_rows:
+        table = table.slice(0, count)
     if check is not None:
         check(table)
     table = _without_views(table)
     lines = _lines(first_line, table.num_rows)
     if not refused:
         return table, lines
-    for row, name in refused.items():
+    for row, name in islice(refused.items(), log.limit):
         log.add(place.violation(int(lines[row]), f"invalid UTF-8 in column {quote(name)}"))
+    log.extend((), more=max(0, len(refused) - log.limit))
     kept = np.ones(table.num_rows, dtype=np.bool_)
     kept[list(refused)] = False
     try:
@@ -85,7 +93,7 @@ def refuse_damage(table: pa.Table, table_key: str, *, file: int, file_name: str 
     Raises:
         ValidationError: the values are damaged (A3).
     """
-    _unsound(table, _CheckedPlace(table_key, file, file_name), 1)
+    _unsound(table, _CheckedPlace(table_key, file, file_name), 1, most=1)
 
 
 class _CheckedPlace:
@@ -106,23 +114,32 @@ class _CheckedPlace:
         only.raise_if_any()
 
 
-def _unsound(table: pa.Table, place: _CheckedPlace, first_line: int) -> dict[int, str]:
-    """Return the rows with a text that is not UTF-8, each with the first such column (A1, A2, A3)."""
+def _unsound(
+    table: pa.Table, place: _CheckedPlace, first_line: int, *, most: int
+) -> tuple[dict[int, str], int]:
+    """Return the rows with a text that is not UTF-8, each with the first such column (A1, A2, A3).
+
+    The second value is how many rows this is said of: those up to the last of `most` such rows of a column.
+    """
     if any(len(column) != table.num_rows for column in table.columns):
         place.raise_damage(first_line, "the columns are damaged: they have different lengths")
     found: dict[int, str] = {}
+    count = table.num_rows
     for name, column in zip(table.column_names, table.columns, strict=True):
-        row = 0
+        row, left = 0, most
         for chunk in column.chunks:
-            for at, reason in _flaws(chunk):
+            for at, reason in _flaws(chunk, left):
                 if reason is not None:
                     place.raise_damage(first_line + row + at, f"column {quote(name)} is damaged: {reason}")
                 found.setdefault(row + at, name)
+                left -= 1
+                if not left:
+                    count = min(count, row + at + 1)
             row += len(chunk)
-    return dict(sorted(found.items()))
+    return {row: name for row, name in sorted(found.items()) if row < count}, count
 
 
-def _flaws(array: Any) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any array of Arrow
+def _flaws(array: Any, most: int) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any array of Arrow
     """Return the rows that are not sound: one with the reason for damage, or those with an invalid text."""
     reason = _flaw(_seen_as(array, with_bytes=False))
     if reason is None:
@@ -131,16 +148,36 @@ def _flaws(array: Any) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any ar
     damage = _flaw(seen)
     if damage is not None:
         return [(_first_damaged(seen), damage)]
-    return [(row, None) for row in _undecodable(seen)] or [(0, reason)]  # a text that no row refers to
+    if most <= 0:
+        return []
+    return [(row, None) for row in _undecodable(seen, most)] or [(0, reason)]  # a text that no row refers to
 
 
-def _undecodable(seen: Any) -> list[int]:  # noqa: ANN401 - any array of Arrow
-    """Return the rows with a text that is not UTF-8; each text of a dictionary is examined once."""
+def _undecodable(seen: Any, most: int) -> list[int]:  # noqa: ANN401 - any array of Arrow
+    """Return the first rows with a text that is not UTF-8; each text of a dictionary is examined once."""
     if pa.types.is_dictionary(seen.type):
-        bad = _undecodable(seen.dictionary)
-        places = np.flatnonzero(np.asarray(pc.is_in(seen.indices, pa.array(bad, seen.indices.type))))
-        return [int(place) for place in places]
-    return [row for row, item in enumerate(seen) if not _is_decodable(item.as_py())]
+        used = pc.unique(seen.indices).drop_null()  # in the order of the rows
+        bad = used.take(pa.array(_undecodable(seen.dictionary.take(used), most), pa.int64()))
+        places = np.flatnonzero(np.asarray(pc.is_in(seen.indices, bad)))
+        return [int(place) for place in places[:most]]
+    found: list[int] = []
+    for start in range(0, len(seen), _ROWS_AT_ONCE):
+        if len(found) >= most:
+            break
+        check_cancelled()
+        piece = seen.slice(start, _ROWS_AT_ONCE)
+        if _is_suspect(piece):
+            found += [start + row for row, item in enumerate(piece) if not _is_decodable(item.as_py())]
+    return found[:most]
+
+
+def _is_suspect(piece: Any) -> bool:  # noqa: ANN401 - any array of Arrow
+    """Return whether a text of some rows may not be UTF-8: Arrow examines many faster than Python one."""
+    while _is_list(piece.type):
+        piece = piece.flatten()
+    if pa.types.is_dictionary(piece.type):
+        return True
+    return piece.type in _TEXTS and _flaw(piece.view(_TEXTS[piece.type])) is not None
 
 
 def _without_views(table: pa.Table) -> pa.Table:

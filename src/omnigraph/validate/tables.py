@@ -78,6 +78,12 @@ class _Refusals:
     file: int
     file_name: str | None
 
+    def add_all(self, lines: Positions, message: str) -> None:
+        """Report the same about many rows, in their order."""
+        for line in lines[: self.log.limit].tolist():
+            self.add(line, message)
+        self.log.extend((), more=max(0, len(lines) - self.log.limit))
+
     def add(self, line: int, message: str) -> None:
         check_cancelled()  # every row may be one
         key = self.type.table_key
@@ -90,8 +96,7 @@ def _converted(
     refused = np.zeros(table.num_rows, dtype=np.bool_)
     for name in _text_columns(type_):
         absent = _absent(table, name)
-        for row in np.flatnonzero(absent & ~refused):
-            refusals.add(int(lines[row]), f"'{name}' of {type_.name} is missing")
+        refusals.add_all(lines[absent & ~refused], f"'{name}' of {type_.name} is missing")
         refused |= absent
     if refused.any():
         table, lines = table.filter(pa.array(~refused)), lines[~refused]

@@ -2,9 +2,12 @@
 
 V1  The order is total and does not depend on when or where a violation was found: two engines that find the
     same violations raise the same first one and list the same first hundred.
-V2  `total` counts every violation, however many are kept.
+V2  `total` counts every violation, however many are kept, unless V4 ends the count.
 V3  A row that is refused only because another row was refused comes after all others: what must be fixed
     comes first, and what follows from it is counted.
+V4  An input with `COUNTED_MAX` violations of single rows is refused without more work: it is read no further,
+    and nothing is asked about its rows together. The count is then the least there are, and says so. A log
+    that is to keep them all has no such end.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,6 +17,7 @@ from enum import StrEnum
 from omnigraph.core.errors import KeyConflict, ValidationError
 
 VIOLATIONS_MAX = 100  # what one error lists: beyond that, the input has a deeper problem
+COUNTED_MAX = 10_000  # a tenth of a second of refusals; a body may be 16 million lines that are none
 REFUSED_MAX = 1_000  # smallest ids of refused nodes, by table; edges to other nodes count as usual
 NOWHERE = -1  # the file and line of a violation without its own row
 
@@ -99,6 +103,7 @@ class ViolationLog:
         self.limit = limit
         self.total = 0
         self.consequences = 0
+        self.is_cut_short = False
         self._refused: dict[str, set[str]] = {}
         self._kept: list[Violation] = []
         self._horizon: tuple[int, int] | None = None  # the place of the last one kept, once the log is full
@@ -115,6 +120,20 @@ class ViolationLog:
     def add(self, violation: Violation) -> None:
         """Record one violation."""
         self.extend((violation,))
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether so much is wrong that looking for more helps nobody (V4)."""
+        return self.total >= self.enough
+
+    @property
+    def enough(self) -> int:
+        """How many violations of single rows end the search (V4)."""
+        return max(COUNTED_MAX, self.limit)
+
+    def cut_short(self) -> None:
+        """Say that nothing more was looked for; what was found until then depends on the reader (V4)."""
+        self.is_cut_short, self.total, self.consequences = True, COUNTED_MAX, 0
 
     @property
     def refused(self) -> Mapping[str, Collection[str]]:
@@ -151,6 +170,7 @@ class ViolationLog:
             self.refuse(table_key, ids)
         kept = other.first_violations()
         self.extend(kept, more=other.total - len(kept))
+        self.is_cut_short |= other.is_cut_short
 
     def take_names(self, other: "ViolationLog") -> None:
         """Take over the input names of another log, and nothing else."""
@@ -196,6 +216,7 @@ class ViolationLog:
             violations=violations,
             total=self.total,
             consequences=self.consequences,
+            is_cut_short=self.is_cut_short,
         )
 
     def _place(self, violation: Violation) -> str:

@@ -52,6 +52,30 @@ def same_refusal(graph: Graph, source: object) -> OmnigraphError:
     return found[0]
 
 
+@pytest.mark.case("engine", 890)
+def test_ten_thousand_wrong_rows_are_enough_for_both_engines(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MIN", "MAX"):
+        patched(monkeypatch, f"omnigraph.operations.load.spark.SLICE_BYTES_{name}", 8_000)
+    graph.apply_schema(SCHEMA + "edge Knows: Person -> Person\n")
+    edge = b'{"edge": "Knows", "from": "nobody", "to": "nothing"}\n'
+    row = b'{"type": "Person", "data": {"name": 5}}\n'
+
+    for garbage in (12_000, 9_998):
+        found = []
+        for engine in ("local", "spark"):
+            with pytest.raises(ValidationError) as caught:
+                graph.load(edge + row + b"x" * 20 + b"\nx" * garbage, "append", engine=engine)
+            found.append(caught.value)
+        local, spark = found
+
+        assert (spark.kind, spark.line, str(spark)) == (local.kind, local.line, str(local))
+        assert spark.violations == local.violations
+        assert (spark.total, spark.is_cut_short) == (local.total, local.is_cut_short)
+        assert local.is_cut_short == (garbage == 12_000)
+
+
 @pytest.mark.case("engine", 385)
 @pytest.mark.case("engine", 386)
 def test_damaged_files_are_refused_by_both_engines_alike(graph: Graph, tmp_path: Path) -> None:

@@ -305,6 +305,15 @@ def test_several_violations_are_listed_up_to_a_screen(tmp_path: Path) -> None:
     assert said[-1] == "  and 4 more"
 
 
+@pytest.mark.case("engine", 890)
+def test_a_count_that_was_cut_short_says_at_least(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+
+    outcome = load(tmp_path, "append", data="x\n" * 12_000)
+
+    assert outcome.stderr.splitlines()[-1] == "  and at least 9,990 more"
+
+
 def test_a_message_is_kept_with_the_commit(tmp_path: Path) -> None:
     place_atlas(tmp_path)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from omnigraph.core.errors import KeyConflict, ValidationError
 from omnigraph.validate.violations import (
+    COUNTED_MAX,
     NOWHERE,
     REFUSED_MAX,
     Consequence,
@@ -126,6 +127,33 @@ def test_logs_of_parts_of_an_input_make_one() -> None:
     assert (left.total, left.consequences) == (8, 3)
     assert left.refused == {"node:Book": {"refused"}}
     assert left.file_name(0) == "a.ndjson"
+
+
+@pytest.mark.parametrize(("limit", "enough"), [(1, COUNTED_MAX), (COUNTED_MAX + 5, COUNTED_MAX + 5)])
+def test_a_log_has_enough_when_it_counts_ten_thousand_or_as_many_as_it_keeps(limit: int, enough: int) -> None:
+    log = ViolationLog(limit)
+    log.extend([violation()], more=enough - 2)
+
+    assert not log.has_enough
+    log.add(violation(line=2))
+    assert log.has_enough
+
+
+def test_a_count_that_was_cut_short_says_so_in_the_log_of_the_whole_too() -> None:
+    log, whole = ViolationLog(), ViolationLog()
+    log.extend([violation()], more=COUNTED_MAX + 77)
+    log.extend_consequences([], total=3)
+
+    log.cut_short()
+    whole.merge(log)
+
+    with pytest.raises(ValidationError) as caught:
+        whole.raise_if_any()
+    assert (caught.value.total, caught.value.is_cut_short, caught.value.consequences) == (
+        COUNTED_MAX,
+        True,
+        0,
+    )
 
 
 def test_no_violation_raises_nothing() -> None:

@@ -128,6 +128,8 @@ def _read_slice(
             first_line=line,
         )
         yield from found.values()
+        if log.has_enough:
+            return
 
 
 def read_source(

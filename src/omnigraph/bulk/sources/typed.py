@@ -18,6 +18,8 @@ from omnigraph.validate.tables import coerce_values, foreign_column, read_table,
 from omnigraph.validate.texts import coerce_texts
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
+ROWS_AT_ONCE = 16_384  # between two looks at whether enough is wrong: a batch may be 100 million rows
+
 
 def read_typed(
     slice_: Slice,
@@ -87,6 +89,8 @@ def read_typed(
         yield rows_of(found)
     for table, lines in _tables(slice_, columns, refuse, log=log, type_=type_, limits=limits):
         yield rows_of(mapped(table, lines))
+        if log.has_enough:
+            return
 
 
 def _schema(slice_: Slice) -> pa.Schema:
@@ -111,7 +115,7 @@ def _tables(
     source, line = slice_.source, 1 + slice_.lines_before
     growth = Growth(source, limits)
     for table in read_tables(slice_, columns):
-        yield sound_rows(
+        sound, lines = sound_rows(
             table,
             type_,
             file=source.file,
@@ -120,4 +124,6 @@ def _tables(
             first_line=line,
             check=growth.take,
         )
+        for start in range(0, sound.num_rows, ROWS_AT_ONCE):
+            yield sound.slice(start, ROWS_AT_ONCE), lines[start : start + ROWS_AT_ONCE]
         line += table.num_rows

@@ -40,7 +40,7 @@ def _further(error: ValidationError) -> Iterator[str]:
         yield from follows.lines(violation)
     rest = error.total - error.consequences - max(len(shown), 1)
     if rest > 0:
-        yield f"  and {rest} more"
+        yield f"  and at least {rest:,} more" if error.is_cut_short else f"  and {rest} more"
     unsaid = error.consequences - follows.said
     if unsaid > 0:
         yield f"  and {count(unsaid, 'edge')} to refused nodes"

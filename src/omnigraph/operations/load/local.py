@@ -217,6 +217,8 @@ def _read(
                 parts.setdefault(key, []).append(rows)
                 counts[key] = counts.get(key, 0) + rows.count
                 progress(read_so_far())
+        if log.has_enough:
+            break
     with within_memory("the input"):
         found = {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
     progress(read_so_far(is_done=True))

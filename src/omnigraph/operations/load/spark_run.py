@@ -124,6 +124,9 @@ class BulkRun:
         rejection = Rejection(self.options, new_log(self.options))
         found = self._new_log(rejection)
         self._read(found)
+        if found.has_enough:
+            found.cut_short()
+            rejection.take(found)
         while True:
             questions = self._questions(found.limit)
             self._check_sets(questions, found)
