@@ -93,7 +93,10 @@ def tokens_from_environment(given: Mapping[str, str] | None = None) -> TokenDige
     """
     environment = os.environ if given is None else given
     if environment.get(AWS_SECRET):
-        raise BadRequest(f"{AWS_SECRET} needs a client of AWS Secrets Manager, which this build is without")
+        raise BadRequest(
+            f"{AWS_SECRET} needs a client of AWS Secrets Manager, which this build is without:"
+            f" write the secret to a file and name it in {TOKENS_FILE}"
+        )
     pairs: list[tuple[str, str]] = []
     if ONE_TOKEN in environment:
         pairs.append((DEFAULT_ACTOR, environment[ONE_TOKEN]))

@@ -18,6 +18,7 @@ from tests.support.in_process import invoke
 
 TOKENS_JSON = "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"
 ONE_TOKEN = "OMNIGRAPH_SERVER_BEARER_TOKEN"
+AWS_SECRET = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"
 TOKENS_FILE = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
 
 
@@ -104,6 +105,27 @@ def test_a_token_of_the_engine_itself_stops_the_boot(folder: Path, monkeypatch: 
 
     assert outcome.code == 1
     assert "omnigraph:x" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 906)
+@pytest.mark.parametrize("more", [None, TOKENS_JSON, "--unauthenticated"])
+def test_tokens_from_a_secret_of_aws_are_refused_and_never_left_out(
+    more: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that started with other tokens, or open, would not be the one that was asked for."""
+    monkeypatch.setenv(AWS_SECRET, "arn:aws:secretsmanager:atlas")
+    if more == TOKENS_JSON:
+        monkeypatch.setenv(TOKENS_JSON, '{"act-mira": "token"}')
+    flags = ["--unauthenticated"] if more == "--unauthenticated" else []
+
+    outcome = invoke("server", GRAPH, "--bind", "127.0.0.1:0", *flags, cwd=folder)
+
+    assert outcome.code == 1
+    assert AWS_SECRET in outcome.stderr
+    assert TOKENS_FILE in outcome.stderr
+    assert "arn:" not in outcome.stderr
+    monkeypatch.setenv(AWS_SECRET, "")
+    assert AWS_SECRET not in invoke("server", GRAPH, "--bind", "nonsense", cwd=folder).stderr
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", '{"a": 5}', '{"a": "x", "a": "y"}', '{"secret": NaN}'])
