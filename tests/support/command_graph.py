@@ -188,13 +188,21 @@ class CommandGraph:
         options = _given(branch=branch, message=message, if_commit=if_commit)
         return read_back.mutation_of(self._one("mutate", "-e", _text(source), *_params(params), *options))
 
-    def load(self, data: object, mode: str, *, branch: str | None = None, from_: str | None = None) -> object:
+    def load(
+        self,
+        data: object,
+        mode: str,
+        *,
+        branch: str | None = None,
+        from_: str | None = None,
+        **checks: bool,
+    ) -> object:
         if not isinstance(data, bytes):
             raise NotACommandError("objects and dicts are those of a program")
         words = ("load", "--data", "-", "--mode", mode, *_given(branch=branch), *_given(**{"from": from_}))
-        return read_back.load_of(self._one(*words, stdin=data))
+        return read_back.load_of(self._one(*words, *_flags(**checks), stdin=data))
 
-    def load_tables(self, tables: Mapping[str, object], mode: str) -> object:
+    def load_tables(self, tables: Mapping[str, object], mode: str, **checks: bool) -> object:
         if self.flag != "--store":
             raise NotACommandError("a command sends one file of NDJSON to a server")
         words = []
@@ -203,7 +211,7 @@ class CommandGraph:
                 raise NotACommandError("objects and dicts are those of a program")
             feather.write_feather(table, path := str(self.folder / f"table-{number}.arrow"), "uncompressed")
             words += ["--data", f"{name}={path}"]
-        return read_back.load_of(self._one("load", *words, "--mode", mode))
+        return read_back.load_of(self._one("load", *words, "--mode", mode, *_flags(**checks)))
 
     def create_branch(self, name: str, from_: str | None = None) -> object:
         return read_back.branch_of(self._one("branch", "create", name, *_given(**{"from": from_})))
@@ -212,8 +220,15 @@ class CommandGraph:
         self._one("branch", "delete", name, "--yes")
 
     def merge(self, source: str, *, into: str | None = None, dry_run: bool = False) -> object:
-        flags = ("--dry-run",) if dry_run else ()
+        flags = _flags(dry_run=dry_run)
         return read_back.merge_of(self._one("branch", "merge", source, *_given(into=into), *flags))
+
+    def upgrade_branch(
+        self, name: str, *, message: str | None = None, index: bool = True, allow_data_loss: bool = False
+    ) -> object:
+        flags = _flags(no_index=not index, allow_data_loss=allow_data_loss)
+        words = ("branch", "upgrade", name, *_given(message=message), *flags)
+        return read_back.schema_applied_of(self._one(*words))
 
     def schema(self, *, branch: str | None = None) -> str:
         return str(self._one("schema", "show", *_state(branch))["schema_source"])
@@ -378,6 +393,11 @@ def _given(**options: str | None) -> tuple[str, ...]:
     for name, value in options.items():
         words += [] if value is None else ["--" + name.replace("_", "-"), value]
     return tuple(words)
+
+
+def _flags(**flags: bool) -> list[str]:
+    """Return the flags that are set."""
+    return ["--" + name.replace("_", "-") for name, is_set in flags.items() if is_set]
 
 
 def _each(flag: str, values: Sequence[str]) -> list[str]:

@@ -57,6 +57,7 @@ edge Flew: Craft -> Mission {
 }
 """
 WIDER = SCHEMA.replace("title: String @key", "title: String @key\n    motto: String?")
+NOTED = SCHEMA.replace("seat: I32?", "seat: I32?\n    note: String?")
 BROKEN = SCHEMA.replace("seat: I32?", "seat: String?")
 STORED = """\
 query get_craft($code: String) { match { $c: Craft { code: $code } } return { $c.code, $c.seen, $c.spot } }
@@ -177,6 +178,21 @@ def _commit_changes(graph: AnyGraph) -> object:
     return found.cause, list(found)
 
 
+def _upgraded(graph: AnyGraph) -> object:
+    graph.create_branch("old")
+    graph.apply_schema(NOTED)
+    first = graph.upgrade_branch("old", message="as main", index=False)
+    again = graph.upgrade_branch(" old ", allow_data_loss=True)
+    return first, again, graph.schema(branch="old"), graph.commits(branch="old", limit=1)
+
+
+def _upgrade_conflicts(graph: AnyGraph) -> object:
+    graph.create_branch("odd")
+    graph.apply_schema(NOTED + "node Extra { name: String @key }\n")
+    graph.apply_schema(NOTED + "node Extra { title: String @key }\n", branch="odd")
+    return graph.upgrade_branch("odd")
+
+
 def _snapshot(graph: AnyGraph) -> object:
     found = graph.snapshot("june")
     assert found.tables is not None
@@ -224,6 +240,11 @@ def _blob(id: str, name: str = "scan", **where: object) -> Call:
         return it.kind, it.size, it.uri, it.etag.count('"'), it.commit_id, it.read(), it.read(2, 9), saved
 
     return found
+
+
+def _bound_entity(graph: AnyGraph) -> object:
+    with graph.branch("june") as bound:
+        return bound.entity_at("Craft", "CAS-1")
 
 
 def _network(graph: AnyGraph, **options: object) -> object:
@@ -304,6 +325,43 @@ STEPS: tuple[Step, ...] = (
         "a load on a new branch",
         lambda g: g.load(lines(mission("Io")).encode(), "merge", branch="io", from_="june"),
     ),
+    Step(
+        "a load in advance",
+        lambda g: (
+            g.load(lines(mission("Mars"), mission("Eros")).encode(), "merge", dry_run=True),
+            g.commits(),
+        ),
+    ),
+    Step(
+        "a load onto a new branch in advance",
+        lambda g: g.load(lines(mission("Eros")).encode(), "append", branch="far", from_="june", dry_run=True),
+    ),
+    Step(
+        "a broken load in advance",
+        lambda g: g.load(lines(flew("none", "Mars")).encode(), "append", dry_run=True),
+    ),
+    Step(
+        "a load that clears", lambda g: g.load(lines(craft("VGR-1")).encode(), "merge", strict_columns=True)
+    ),
+    Step(
+        "a load that would clear",
+        lambda g: g.load(lines(craft("VGR-1", name="V")).encode(), "merge", dry_run=True),
+    ),
+    Step(
+        "a load that clears nothing",
+        lambda g: g.load(lines(mission("Ida")).encode(), "merge", strict_columns=True),
+    ),
+    Step("a check that is none", lambda g: g.load(b"", "merge", dry_run="no")),
+    Step(
+        "a table in advance",
+        lambda g: g.load_tables({"Mission": _tables()["Mission"]}, "merge", dry_run=True),
+    ),
+    Step(
+        "a table that clears",
+        lambda g: g.load_tables(
+            {"Craft": pa.table({"code": ["VGR-1"], "name": ["V"]})}, "merge", strict_columns=True
+        ),
+    ),
     Step("a table", lambda g: g.load_tables({"Mission": _tables()["Mission"]}, "append")),
     Step("tables", lambda g: g.load_tables(_tables(), "merge")),
     Step("a table of nothing", lambda g: g.load_tables({"Nothing": _tables()["Mission"]}, "merge")),
@@ -339,6 +397,20 @@ STEPS: tuple[Step, ...] = (
     ),
     Step("SQL on a branch", lambda g: _sql(g, "SELECT code FROM Craft ORDER BY ALL", branch="june")),
     Step("SQL on no snapshot", lambda g: _sql(g, "SELECT 1", snapshot=NOWHERE)),
+    Step("an entity", lambda g: g.entity_at("Craft", "VGR-1")),
+    Step("an edge", lambda g: g.entity_at("Flew", "VGR-1 on Grand Tour")),
+    Step("an entity with a Blob", lambda g: g.entity_at("node:Paper", "P-1")),
+    Step("an entity on a branch", lambda g: g.entity_at("Craft", "CAS-1", "june")),
+    Step("an entity of the past", lambda g: g.entity_at("Craft", "VGR-1", g.commits()[-2].graph_commit_id)),
+    Step("an entity of a snapshot", lambda g: g.entity_at("Craft", "CAS-1", g.snapshot("june"))),
+    Step("an entity of a branch that is bound", _bound_entity),
+    Step("no entity", lambda g: g.entity_at("Craft", "nobody")),
+    Step("an entity of no type", lambda g: g.entity_at("Crafts", "VGR-1")),
+    Step("an entity of a type without a name", lambda g: g.entity_at(7, "VGR-1")),
+    Step("an entity without an id", lambda g: g.entity_at("Craft", None)),
+    Step("an entity with half a letter", lambda g: g.entity_at("Craft", "\ud800")),
+    Step("an entity of no branch", lambda g: g.entity_at("Craft", "VGR-1", "nowhere")),
+    Step("an entity of no commit", lambda g: g.entity_at("Craft", "VGR-1", NOWHERE)),
     Step("a value", _blob("P-1")),
     Step("a value of nothing", _blob("P-2")),
     Step("a value on a branch", _blob("P-1", branch="june")),
@@ -407,6 +479,13 @@ STEPS: tuple[Step, ...] = (
     Step("a change of schema that cannot be", lambda g: g.apply_schema(BROKEN)),
     Step("a schema that is none", lambda g: g.apply_schema(Source("node {"))),
     Step("a change of schema", lambda g: g.apply_schema(WIDER, branch="june")),
+    Step("an upgrade of nothing", lambda g: g.upgrade_branch("io")),
+    Step("an upgrade", _upgraded),
+    Step("an upgrade in the way of a column", _upgrade_conflicts),
+    Step("an upgrade of main", lambda g: g.upgrade_branch("main")),
+    Step("an upgrade of no branch", lambda g: g.upgrade_branch("nowhere")),
+    Step("an upgrade of a name for no branch", lambda g: g.upgrade_branch("a//b")),
+    Step("an upgrade of a number", lambda g: g.upgrade_branch(7)),
     Step("a merge in advance", lambda g: g.merge("io", into="june", dry_run=True)),
     Step("a merge", lambda g: g.merge("june")),
     Step("a merge of nothing new", lambda g: g.merge("june")),
@@ -456,7 +535,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{32}\b"), "TYPE"),
     (re.compile(r"'(next_page_token|cursor)': '[\w=-]+'"), r"\1: TOKEN"),
 )
-_LEFT_OUT = {"engine", "violations", "rows_read", "is_dry_run", "rejected_rows"}  # a server does not say
+_LEFT_OUT = {"engine", "violations", "rows_read", "rejected_rows"}  # a server does not say
 
 
 def raised(error: OmnigraphError) -> tuple[object, ...]:

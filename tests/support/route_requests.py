@@ -100,6 +100,7 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
     "createBranch.name": (branch,),
     "invoke_query.name": (lambda names: names.query,),
     "invoke_query_if_graph_commit.name": (lambda names: names.query,),
+    "getEntity.target": (branch, commit),
     "diffBranches.from": (branch, commit),
     "diffBranches.to": (branch, commit),
     "diffBranches.page_token": (diff_page,),
@@ -134,17 +135,16 @@ OTHERS = frozenset(
         "limit",
         "delete_branch",
         "dry_run",
+        "strict_columns",
         "schema_source",
         "allow_data_loss",
         "expect_mutation",
         "format",
     ]
 )
+LOADS = ("load", "ingest", "loadNdjson", "loadArrow", "loadNdjsonChecked", "loadArrowChecked")
 # Where something is copied from: no scope looks at it, so who may make or merge a branch may name any.
-SOURCES = frozenset(
-    {"createBranch.from", "mergeBranches.source"}
-    | {f"{route}.from" for route in ("load", "ingest", "loadNdjson", "loadArrow")}
-)
+SOURCES = frozenset({"createBranch.from", "mergeBranches.source"} | {f"{route}.from" for route in LOADS})
 
 
 def fields_of(route: GraphRoute) -> Iterator[str]:

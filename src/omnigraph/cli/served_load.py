@@ -59,10 +59,21 @@ def load_served(
     from_: str | None,
     index: bool,
     message: str | None,
+    dry_run: bool = False,
+    strict_columns: bool = False,
 ) -> Document:
     """Send the input and return what the load did, as a load into storage says it."""
     from omnigraph.cli.access import reach_server
 
     with unless_noted("nothing was loaded"), reach_server(target) as graph:
-        loaded = graph.load(data, mode=mode, branch=branch, from_=from_, index=index, message=message)
+        loaded = graph.load(
+            data,
+            mode=mode,
+            branch=branch,
+            from_=from_,
+            index=index,
+            message=message,
+            dry_run=dry_run,
+            strict_columns=strict_columns,
+        )
     return {"uri": target.uri, **loaded}

@@ -77,6 +77,18 @@ class SchemaCall:
     tell_note: Callable[[str], object] = str  # called with each hint that has no effect
 
 
+@dataclass(frozen=True, slots=True)
+class UpgradeCall:
+    """A branch to bring up to main's schema, and how."""
+
+    name: str
+    allow_data_loss: bool = False
+    message: str | None = None
+    index: bool = True
+    engine: "Engine" = "auto"
+    master: str | None = None
+
+
 class DiffAnswer(Protocol):
     """What differs between two states: counts at once, changes one by one."""
 
@@ -199,4 +211,10 @@ class GraphAccess(Protocol):
         self, call: SchemaCall, *, actor: str | None, progress: "TableProgressCallback | None" = None
     ) -> Document:
         """Change the schema, as one commit."""
+        ...
+
+    def upgrade_branch(
+        self, call: UpgradeCall, *, actor: str | None, progress: "TableProgressCallback | None" = None
+    ) -> Document:
+        """Bring the changes of main's schema to a branch, as one commit."""
         ...

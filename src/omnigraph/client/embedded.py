@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from omnigraph.client.access import BlobCall, DiffAnswer, FeedPlace, QueryCall, SchemaCall, StoredCall
+from omnigraph.client.access import (
+    BlobCall,
+    DiffAnswer,
+    FeedPlace,
+    QueryCall,
+    SchemaCall,
+    StoredCall,
+    UpgradeCall,
+)
 from omnigraph.client.answer import Document, ReadAnswer
 from omnigraph.client.choice import ChangeChoice
 from omnigraph.core.diagnostics import render
@@ -220,6 +228,22 @@ class EmbeddedAccess:
         )
         for note in result.diagnostics:
             call.tell_note(render(note, call.source))
+        return documents.schema_apply_document(result, self._uri)
+
+    def upgrade_branch(
+        self, call: UpgradeCall, *, actor: str | None, progress: "TableProgressCallback | None" = None
+    ) -> Document:
+        """Bring the changes of main's schema to a branch, as one commit."""
+        result = self.graph.upgrade_branch(
+            call.name,
+            actor=actor,
+            message=call.message,
+            index=call.index,
+            allow_data_loss=call.allow_data_loss,
+            progress=progress,
+            engine=call.engine,
+            master=call.master,
+        )
         return documents.schema_apply_document(result, self._uri)
 
 

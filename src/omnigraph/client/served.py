@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from omnigraph.client.access import BlobCall, DiffAnswer, FeedPlace, QueryCall, SchemaCall, StoredCall
+from omnigraph.client.access import (
+    BlobCall,
+    DiffAnswer,
+    FeedPlace,
+    QueryCall,
+    SchemaCall,
+    StoredCall,
+    UpgradeCall,
+)
 from omnigraph.client.answer import Document, ReadAnswer
 from omnigraph.client.blob_answer import AS_IT_IS, EXTERNAL, KIND_HEADER, bytes_of, length_of, range_header
 from omnigraph.client.choice import ChangeChoice
@@ -254,6 +262,8 @@ class ServedAccess:
         index: bool,
         message: str | None,
         type_name: str | None = None,
+        dry_run: bool = False,
+        strict_columns: bool = False,
     ) -> Document:
         """Load NDJSON, or a stream of Arrow's with rows of one type, as one commit."""
         params: UrlParams = {
@@ -263,15 +273,18 @@ class ServedAccess:
             "index": None if index else False,
             "message": message,
             "type": type_name,
+            "dry_run": dry_run or None,
+            "strict_columns": strict_columns or None,
         }
+        path = "/load/ndjson" if type_name is None else "/load/arrow"
         return self._http.send(
             "POST",
-            "/load/ndjson" if type_name is None else "/load/arrow",
+            f"{path}/checked" if dry_run or strict_columns else path,  # which an older server does not have
             LoadOutput,
             params=params,
             content=data,
             headers={"Content-Type": NDJSON if type_name is None else ARROW_STREAM},
-            write=self.write_on(branch),
+            write=None if dry_run else self.write_on(branch),
         )
 
     def commits(self, branch: str | None, wanted: Sequence[tuple[str, str]], limit: int | None) -> Document:
@@ -335,10 +348,7 @@ class ServedAccess:
     ) -> Document:
         """Change the schema, as one commit."""
         _refuse_actor(actor)
-        if call.exclusive or call.engine != "auto" or call.master is not None:
-            raise UnsupportedError(
-                "a server takes none of --exclusive, --engine and --master: leave them out"
-            )
+        _refuse_flags(**{"--exclusive": call.exclusive}, **_spark_flags(call))
         body = given(
             schema_source=call.source.text,
             branch=call.branch,
@@ -352,6 +362,25 @@ class ServedAccess:
         for note in applied["notes"]:
             call.tell_note(f"note: {note}")
         return applied
+
+    def upgrade_branch(
+        self,
+        call: UpgradeCall,
+        *,
+        actor: str | None,
+        progress: "TableProgressCallback | None" = None,  # noqa: ARG002 - a server tells none
+    ) -> Document:
+        """Bring the changes of main's schema to a branch, as one commit."""
+        _refuse_actor(actor)
+        _refuse_flags(**_spark_flags(call))
+        name = call.name.strip()
+        body = given(
+            allow_data_loss=call.allow_data_loss or None,
+            index=None if call.index else False,
+            message=call.message,
+        )
+        path = f"/branches/{path_part('name', name, BranchNotFound)}/upgrade"
+        return self._http.send("POST", path, SchemaApplyOutput, body=body, write=self.write_on(name))
 
     def write_on(self, branch: str | None) -> Write:
         """Return what the error of a lost answer says: the branch, and its newest commit as of now."""
@@ -462,6 +491,21 @@ def query_path(name: str) -> str:
         return NotFoundError(f"stored query {shown(name)} not found")
 
     return f"/queries/{path_part('the name of a query', name, absent)}"
+
+
+def _spark_flags(call: SchemaCall | UpgradeCall) -> dict[str, object]:
+    return {"--engine": None if call.engine == "auto" else call.engine, "--master": call.master}
+
+
+def _refuse_flags(**flags: object) -> None:
+    """Refuse what only a change of a schema in its storage can use.
+
+    Raises:
+        UnsupportedError: one is given.
+    """
+    if any(value not in {None, False} for value in flags.values()):
+        *others, last = flags
+        raise UnsupportedError(f"a server takes none of {', '.join(others)} and {last}: leave them out")
 
 
 def _refuse_actor(actor: str | None) -> None:

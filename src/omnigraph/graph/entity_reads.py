@@ -11,6 +11,7 @@ from omnigraph.history.identity import MAIN
 
 if TYPE_CHECKING:
     from omnigraph.operations.blob import Blob
+    from omnigraph.operations.changes.entity_at import FoundEntity
     from omnigraph.operations.pin import SnapshotLike, Target
 
 
@@ -26,11 +27,7 @@ class EntityReads(Administration):
             BadRequest: the id is no text.
             EntityNotFound: there is no such entity.
         """
-        from omnigraph.operations.changes.entity_at import entity_at
-
-        entity_id = required_text("entity_id", entity_id)
-        target = self._branch or MAIN if target is None else target
-        return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))
+        return entity_row(self, type_name, entity_id, target, actor=actor).values()
 
     def blob(
         self,
@@ -62,3 +59,18 @@ class EntityReads(Administration):
             snapshot=snapshot,
             actor=self._who(actor),
         )
+
+
+def entity_row(
+    graph: EntityReads, type_name: str, entity_id: str, target: "Target | None" = None, *, actor: str | None
+) -> "FoundEntity":
+    """Return what `entity_at` gives the values of: a row with the types of its columns, as a server sends it.
+
+    Raises:
+        BadRequest, EntityNotFound: as of `entity_at`.
+    """
+    from omnigraph.operations.changes.entity_at import entity_at
+
+    entity_id = required_text("entity_id", entity_id)
+    target = graph._branch or MAIN if target is None else target
+    return entity_at(graph._graph, type_name, entity_id, target, actor=graph._who(actor))

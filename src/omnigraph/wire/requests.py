@@ -4,13 +4,14 @@ Fields that a model does not know are ignored, except where it says otherwise. V
 nothing that merely looks like a number or a truth value becomes one.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Params = dict[str, Any]
 NUMBER_MAX = 2**63 - 1  # what every reader of a document can hold
 LoadModeWord = Literal["overwrite", "append", "merge"]
+RowsType = Annotated[str, Field(description="The type of every row; edges have columns from and to.")]
 
 
 class Request(BaseModel):
@@ -121,6 +122,16 @@ class TableQuery(TypeQuery):
     column: list[str] = Field([], description="Only this column; may be repeated.")
 
 
+class EntityQuery(QueryString):
+    """Which node or edge is meant, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    type: str = Field(description="The name of the type, or the key of its table, as node:Craft.")
+    id: str = Field(description="Its id.")
+    target: str | None = Field(None, description="A branch or a commit, main if not given.")
+
+
 class ExportRequest(Request):
     """What to export; both lists empty is everything."""
 
@@ -129,8 +140,25 @@ class ExportRequest(Request):
     table_keys: list[str] | None = Field(None, description="Keys of tables, as node:Craft.")
 
 
+CHECKS = ("dry_run", "strict_columns")  # what a load that lets them pass would harm: see `checks_elsewhere`
+
+
+def checks_elsewhere(given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+    """Refuse checks of a load where they are not kept; servers that do not know their routes answer 404.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for name in CHECKS:
+        if isinstance(given, dict) and name in given:
+            raise ValueError(f"'{name}' is kept by load/ndjson/checked and load/arrow/checked alone")
+    return given
+
+
 class IngestRequest(Request):
     """Data to load, as NDJSON in a text."""
+
+    no_checks = model_validator(mode="before")(checks_elsewhere)
 
     data: str = Field(description="NDJSON: one record on each line.")
     branch: str | None = Field(None, description="The branch, main if not given.")
@@ -140,7 +168,7 @@ class IngestRequest(Request):
     message: str | None = Field(None, description="A note for the commit.")
 
 
-class LoadQuery(QueryString):
+class _AnyLoad(QueryString):
     """How a raw body is loaded."""
 
     branch: str | None = Field(None, description="The branch, main if not given.")
@@ -150,10 +178,33 @@ class LoadQuery(QueryString):
     message: str | None = Field(None, description="A note for the commit.")
 
 
+class LoadQuery(_AnyLoad):
+    """How a raw body is loaded."""
+
+    no_checks = model_validator(mode="before")(checks_elsewhere)
+
+
 class ArrowLoadQuery(LoadQuery):
     """How a stream of Arrow's is loaded, and what its rows are."""
 
-    type: str = Field(description="The type of every row; edges have columns from and to.")
+    type: RowsType
+
+
+class CheckedLoadQuery(_AnyLoad):
+    """How a raw body is loaded, and what is to be checked; a check that is misspelt is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    dry_run: bool = Field(False, description="Whether to say only what would happen; nothing is written.")
+    strict_columns: bool = Field(
+        False, description="Whether to refuse a load that would clear properties of existing rows."
+    )
+
+
+class CheckedArrowLoadQuery(CheckedLoadQuery):
+    """How a stream of Arrow's is loaded, what its rows are, and what is to be checked."""
+
+    type: RowsType
 
 
 class BranchCreateRequest(Request):
@@ -161,6 +212,17 @@ class BranchCreateRequest(Request):
 
     name: str
     from_: str | None = Field(None, alias="from", description="What to make it from, main if not given.")
+
+
+class BranchUpgradeRequest(Request):
+    """How a branch is upgraded; all of it may be left out."""
+
+    allow_data_loss: bool = Field(
+        False,
+        description="Whether the values of what main dropped leave the files of the branch, and its past.",
+    )
+    index: bool = Field(True, description="Whether to build missing indexes afterwards.")
+    message: str | None = Field(None, description="A note for the commit.")
 
 
 class BranchMergeRequest(Request):

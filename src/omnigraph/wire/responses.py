@@ -288,6 +288,7 @@ class LoadOutput(WireDocument):
     pending_indexes: list[PendingIndexItem]
     warnings: list[str]
     cleared: list[ClearedItem] | None = None
+    dry_run: bool | None = None
 
 
 class IngestOutput(LoadOutput):
@@ -480,6 +481,14 @@ class DescribeOutput(WireDocument):
     target: DescribedEnd | None = None
     interfaces: list[str] | None = None
     edges: list[TouchingEdgeOutput] | None = None
+
+
+class EntityOutput(WireDocument):
+    """A node or an edge, and the commit that shows it; values of Blobs are left to their route."""
+
+    table_key: str
+    graph_commit_id: str
+    entity: dict[str, Any]
 
 
 class ExplainOutput(WireDocument):

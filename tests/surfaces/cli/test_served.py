@@ -62,7 +62,7 @@ def test_a_served_branch_is_not_deleted_without_consent(places: tuple[Path, Path
     assert "kept" in invoke("branch", "list", "--uri", url, cwd=served).stdout
 
 
-@pytest.mark.parametrize("flag", ["--engine=local", "--dry-run", "--strict-columns", "--retry=0"])
+@pytest.mark.parametrize("flag", ["--engine=local", "--on-error=skip", "--rejects=r.ndjson", "--retry=0"])
 def test_what_only_storage_can_do_is_refused_by_name(flag: str, places: tuple[Path, Path, str]) -> None:
     _, served, url = places
 

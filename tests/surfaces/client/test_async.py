@@ -91,6 +91,8 @@ def run_steps(graph: object) -> list[str]:
 
 @pytest.mark.case("surfaces", 189)
 @pytest.mark.case("surfaces", 617)
+@pytest.mark.case("surfaces", 880)
+@pytest.mark.case("surfaces", 882)
 def test_the_twins_give_what_the_storage_gives(tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("sync", "async", "served")]
     for place in places:

@@ -58,6 +58,10 @@ def differing(here: list[str], there: list[str]) -> list[tuple[str, str, str]]:
 @pytest.mark.case("surfaces", 724)
 @pytest.mark.case("surfaces", 725)
 @pytest.mark.case("surfaces", 726)
+@pytest.mark.case("surfaces", 880)
+@pytest.mark.case("surfaces", 882)
+@pytest.mark.case("surfaces", 885)
+@pytest.mark.case("surfaces", 886)
 def test_a_server_gives_what_the_storage_gives(embedded: list[str], url: str) -> None:
     with omnigraph.connect(url) as graph:
         assert isinstance(graph, RemoteGraph)

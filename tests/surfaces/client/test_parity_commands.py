@@ -33,9 +33,25 @@ NOT_A_TEXT = {
     "a value with no name",
     "what a type without a name holds",
     "a flag that is none",
+    "a check that is none",
+    "an upgrade of a number",
 }
 # What a program holds: objects, tables, handles, iterators.
 OF_A_PROGRAM = {
+    "an entity",
+    "an edge",
+    "an entity with a Blob",
+    "an entity on a branch",
+    "an entity of the past",
+    "an entity of a snapshot",
+    "an entity of a branch that is bound",
+    "no entity",
+    "an entity of no type",
+    "an entity of a type without a name",
+    "an entity without an id",
+    "an entity with half a letter",
+    "an entity of no branch",
+    "an entity of no commit",
     "rows of types as dicts",
     "records as dicts",
     "a record that is none",
@@ -75,6 +91,8 @@ OF_A_PROGRAM = {
 # `load` names the file of a table, which a program has not.
 OF_FILES = {"a table of nothing"}
 ON_STORAGE_ALONE = {
+    "a table in advance",
+    "a table that clears",
     "a table",
     "tables",
     "a table of nothing",
@@ -120,6 +138,9 @@ def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Command
 
 @pytest.mark.case("surfaces", 189)
 @pytest.mark.case("surfaces", 680)
+@pytest.mark.case("surfaces", 882)
+@pytest.mark.case("surfaces", 885)
+@pytest.mark.case("surfaces", 886)
 def test_commands_give_what_the_library_gives(expected: dict[str, str], commands: CommandGraph) -> None:
     is_served = commands.flag == "--server"
     without = NO_COMMAND | (ON_STORAGE_ALONE if is_served else BEHIND_A_SERVER_ALONE)

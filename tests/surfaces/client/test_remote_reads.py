@@ -277,6 +277,29 @@ def test_rows_that_are_cut_off_or_of_another_commit_are_no_table() -> None:
         assert found.to_arrow() == table
 
 
+@pytest.mark.case("surfaces", 880)
+def test_an_entity_is_one_row() -> None:
+    def sent(*ids: str) -> bytes:
+        sink, table = pa.BufferOutputStream(), pa.table({"id": [*ids]})
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return sink.getvalue().to_pybytes()
+
+    answers: tuple[Answer, ...] = (
+        (200, sent("a", "b"), {**ARROW, "Omnigraph-Row-Count": "2"}),
+        (200, sent("b"), {**ARROW, "Omnigraph-Row-Count": "1"}),
+        (200, sent("a"), {**ARROW, "Omnigraph-Row-Count": "2"}),
+        (200, {"entity": {"id": "a"}}, {"Content-Type": "application/json"}),
+        (200, sent("a"), {**ARROW, "Omnigraph-Row-Count": "1"}),
+    )
+    with serving(*answers) as script, script.remote() as graph:
+        for _ in range(4):
+            with pytest.raises(omnigraph.TransportError):
+                graph.entity_at("Mission", "a", "june")
+        assert graph.entity_at("Mission", "a", "june") == {"id": "a"}
+    assert script.asked == ["GET /entity?type=Mission&id=a&target=june"] * 5
+
+
 # Who may
 
 

@@ -67,6 +67,13 @@ WAYS: dict[str, Way] = {
         ("POST", "/query", {"query": NONSENSE, "branch": "BRANCH"}),
         ("query", "-e", READ, "--branch", "BRANCH"),
     ),
+    "an entity": Way(
+        "read",
+        about_branch("read"),
+        lambda graph, branch: graph.entity_at(NONSENSE, NONSENSE, branch),
+        ("GET", f"/entity?type={NONSENSE}&id={NONSENSE}&target=BRANCH", {}),
+        missing="no command shows one entity",
+    ),
     "branches": Way(
         "read",
         about_all("read"),
@@ -119,6 +126,13 @@ WAYS: dict[str, Way] = {
         lambda graph, branch: graph.apply_schema(NONSENSE, branch=branch),
         ("POST", "/schema/apply", {"schema_source": NONSENSE, "branch": "BRANCH"}),
         ("schema", "apply", "--schema", "nonsense.pg", "--branch", "BRANCH", "--as", ACTOR),
+    ),
+    "upgrade a branch": Way(
+        "schema_apply",
+        about_target("schema_apply"),
+        lambda graph, branch: graph.upgrade_branch(branch),
+        ("POST", "/branches/BRANCH/upgrade", {}),
+        ("branch", "upgrade", "BRANCH", "--as", ACTOR),
     ),
     "create a branch": Way(
         "branch_create",

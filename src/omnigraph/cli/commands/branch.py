@@ -23,7 +23,6 @@ from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.target import (
     Addressed,
     address_options,
-    guarded_storage_options,
     require_consent,
     uri_argument,
 )
@@ -99,7 +98,7 @@ def list_branches(*, addressed: Addressed, as_json: bool) -> None:
 @master_option
 @message_option
 @actor_option
-@guarded_storage_options
+@address_options
 @json_option
 def upgrade(
     *,
@@ -117,31 +116,31 @@ def upgrade(
     positional, name = graph_and_word(words, "branch upgrade takes the name of a branch")
     target = addressed.resolve(positional)
     author = addressed.author(target, actor)
-    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.access import reach_for_writing
     from omnigraph.cli.lean_imports import let_pandas_in
     from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.cli.schema_result import print_schema_result
-    from omnigraph.wire.documents import schema_apply_document
+    from omnigraph.client.access import UpgradeCall
 
+    call = UpgradeCall(
+        name,
+        allow_data_loss=allow_data_loss,
+        message=message,
+        index=not no_index,
+        engine=engine,
+        master=master,
+    )
     addressed.announce("branch upgrade", target)
     with (
-        open_for_writing(target) as graph,
+        reach_for_writing(target) as graph,
         table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
     ):
         let_pandas_in()  # for Spark
-        result = graph.upgrade_branch(
-            name,
-            actor=author,
-            message=message,
-            index=not no_index,
-            allow_data_loss=allow_data_loss,
-            progress=progress,
-            engine=engine,
-            master=master,
-        )
+        upgraded = graph.upgrade_branch(call, actor=author, progress=progress)
+    commit = upgraded["commit"]
     told = f"branch {name.strip()} has the schema of main"
-    told += " already" if result.commit is None else f", as commit {result.commit.graph_commit_id}"
-    print_schema_result(schema_apply_document(result, target.uri), told, as_json=as_json)
+    told += " already" if commit is None else f", as commit {commit['graph_commit_id']}"
+    print_schema_result(upgraded, told, as_json=as_json)
 
 
 @branch.command("delete", cls=GraphCommand)

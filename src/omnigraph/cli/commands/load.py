@@ -147,10 +147,8 @@ def load(
                 "--mapping": mapping,
                 "--engine": None if engine == "auto" else engine,
                 "--master": master,
-                "--dry-run": dry_run,
                 "--on-error": None if on_error == "fail" else on_error,
                 "--rejects": rejects,
-                "--strict-columns": strict_columns,
                 "--embed": embed,
                 "--retry": retry,
             }
@@ -158,7 +156,15 @@ def load(
         addressed.announce("load", target)
         data = one_ndjson(names)
         loaded = load_served(
-            target, data, mode=mode, branch=branch, from_=from_, index=not no_index, message=message
+            target,
+            data,
+            mode=mode,
+            branch=branch,
+            from_=from_,
+            index=not no_index,
+            message=message,
+            dry_run=dry_run,
+            strict_columns=strict_columns,
         )
         print_loaded(loaded, as_json=as_json)
         return

@@ -125,14 +125,6 @@ class AsyncRemoteGraph:
         """Refuse: this works on the storage of a graph alone."""
         self._it.embed(*arguments, **options)
 
-    async def upgrade_branch(self, *arguments: object, **options: object) -> None:
-        """Refuse: this works on the storage of a graph alone."""
-        self._it.upgrade_branch(*arguments, **options)
-
-    async def entity_at(self, *arguments: object, **options: object) -> None:
-        """Refuse: this works on the storage of a graph alone."""
-        self._it.entity_at(*arguments, **options)
-
     async def load_dataframes(self, *arguments: object, **options: object) -> None:
         """Refuse: this works on the storage of a graph alone."""
         self._it.load_dataframes(*arguments, **options)
@@ -208,9 +200,11 @@ class AsyncRemoteGraph:
     ) -> "LoadResult":
         """Load a file of NDJSON, NDJSON as bytes, dicts, or tables by type name, as one commit.
 
-        Dicts are those of a load into storage: records in a list, or rows in lists by type name.
+        Dicts are those of a load into storage: records in a list, or rows in lists by type name. The whole
+        input is sent for a dry run, too, which writes nothing.
 
         Raises:
+            ColumnsLeftOut: with strict columns, the load would clear properties; nothing was written.
             ResourceLimit: the input is larger than what the server takes at once.
             CommitOutcomeUnknown: the answer was lost.
         """
@@ -526,6 +520,40 @@ class AsyncRemoteGraph:
             )
         )
 
+    async def upgrade_branch(
+        self,
+        name: "str",
+        *,
+        actor: "str | None" = None,
+        message: "str | None" = None,
+        index: "bool" = True,
+        allow_data_loss: "bool" = False,
+        progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: "str | None" = None,
+    ) -> "read_back.RemoteSchemaApplyResult":
+        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are.
+
+        With `allow_data_loss` the values of what main dropped go from the files and from the past of the
+        branch as well. A branch that has the schema of main gets no commit.
+
+        Raises:
+            MergeConflicts: the two schemas disagree, or rows of the branch need what main dropped.
+            CommitOutcomeUnknown: the answer was lost; it does no harm to upgrade again.
+        """
+        return await self._threads.write(
+            lambda: self._it.upgrade_branch(
+                name,
+                actor=actor,
+                message=message,
+                index=index,
+                allow_data_loss=allow_data_loss,
+                progress=progress,
+                engine=engine,
+                master=master,
+            )
+        )
+
     async def explain(
         self,
         source: "str | Path | Source",
@@ -632,6 +660,23 @@ class AsyncRemoteGraph:
         return await self._threads.read(
             lambda: self._it.to_networkx(branch=branch, snapshot=snapshot, types=types, actor=actor)
         )
+
+    async def entity_at(
+        self,
+        type_name: "str",
+        entity_id: "str",
+        target: "RemoteTarget | None" = None,
+        *,
+        actor: "str | None" = None,
+    ) -> "dict[str, object]":
+        """Return one node or edge as a branch or a commit shows it, else its newest state.
+
+        Raises:
+            BadRequest: the id is no text.
+            EntityNotFound: there is no such entity.
+            NotFoundError: the target is neither a branch nor a commit.
+        """
+        return await self._threads.read(lambda: self._it.entity_at(type_name, entity_id, target, actor=actor))
 
     async def blob(
         self,

@@ -62,7 +62,7 @@ class RemoteFollowing:
             ChangeSchemaBoundary: a type has different properties on the two sides.
         """
         refuse_given("diff", actor=actor)
-        found = self._served.diff(_target("a", a), _target("b", b), _choice(kinds, types, ops))
+        found = self._served.diff(target_name("a", a), target_name("b", b), _choice(kinds, types, ops))
         return RemoteDiff(found, self._times(None))
 
     def commit_changes(
@@ -201,7 +201,12 @@ class RemoteFollowing:
             return read_back.feed_page_of(document, times)
 
 
-def _target(name: str, target: RemoteTarget) -> str:
+def target_name(name: str, target: RemoteTarget) -> str:
+    """Return the name of a branch or the id of a commit.
+
+    Raises:
+        BadRequest: it is neither.
+    """
     match target:
         case RemoteSnapshot():
             return target.commit_id

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from omnigraph.catalog.build import compile_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import type_of_field
-from omnigraph.client.access import QueryCall, SchemaCall
+from omnigraph.client.access import QueryCall, SchemaCall, UpgradeCall
 from omnigraph.client.http import Http, HttpReply
 from omnigraph.client.remote import read_back
 from omnigraph.client.remote.embedded_only import EmbeddedOnly, refuse_given
@@ -72,8 +72,6 @@ class RemoteGraph(RemoteLooking):
     verify = EmbeddedOnly("verify")
     status = EmbeddedOnly("status")
     embed = EmbeddedOnly("embed")
-    upgrade_branch = EmbeddedOnly("branch upgrade")
-    entity_at = EmbeddedOnly(instead="ask for it with query(..., snapshot=...)")
     load_dataframes = EmbeddedOnly(instead="load Spark DataFrames into the storage of the graph")
     commit_log = EmbeddedOnly(instead="follow the branch with events")
     require_load = EmbeddedOnly(instead="the server asks its policy when it gets the load")
@@ -161,9 +159,11 @@ class RemoteGraph(RemoteLooking):
     ) -> LoadResult:
         """Load a file of NDJSON, NDJSON as bytes, dicts, or tables by type name, as one commit.
 
-        Dicts are those of a load into storage: records in a list, or rows in lists by type name.
+        Dicts are those of a load into storage: records in a list, or rows in lists by type name. The whole
+        input is sent for a dry run, too, which writes nothing.
 
         Raises:
+            ColumnsLeftOut: with strict columns, the load would clear properties; nothing was written.
             ResourceLimit: the input is larger than what the server takes at once.
             CommitOutcomeUnknown: the answer was lost.
         """
@@ -174,11 +174,9 @@ class RemoteGraph(RemoteLooking):
             actor=actor,
             engine=None if engine == "local" else engine,
             master=master,
-            dry_run=dry_run,
             on_error=on_error,
             rejects=rejects,
             progress=progress,
-            strict_columns=strict_columns,
             embed=embed,
             retry=retry,
         )
@@ -189,7 +187,15 @@ class RemoteGraph(RemoteLooking):
             (content.type_name, content.content) if isinstance(content, ArrowRows) else (None, content)
         )
         document = self._served.load(
-            content, mode=mode, branch=branch, from_=from_, index=index, message=message, type_name=type_name
+            content,
+            mode=mode,
+            branch=branch,
+            from_=from_,
+            index=index,
+            message=message,
+            type_name=type_name,
+            dry_run=dry_run,
+            strict_columns=strict_columns,
         )
         with understood():
             return read_back.load_of(document)
@@ -510,6 +516,40 @@ class RemoteGraph(RemoteLooking):
             index=index,
         )
         document = self._served.apply_schema(call, actor=None)
+        with understood():
+            return read_back.schema_applied_of(document)
+
+    def upgrade_branch(
+        self,
+        name: str,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+        index: bool = True,
+        allow_data_loss: bool = False,
+        progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: str | None = None,
+    ) -> read_back.RemoteSchemaApplyResult:
+        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are.
+
+        With `allow_data_loss` the values of what main dropped go from the files and from the past of the
+        branch as well. A branch that has the schema of main gets no commit.
+
+        Raises:
+            MergeConflicts: the two schemas disagree, or rows of the branch need what main dropped.
+            CommitOutcomeUnknown: the answer was lost; it does no harm to upgrade again.
+        """
+        check_flags(index=index, allow_data_loss=allow_data_loss)
+        refuse_given(
+            "upgrade_branch",
+            actor=actor,
+            progress=progress,
+            engine=None if engine == "local" else engine,
+            master=master,
+        )
+        call = UpgradeCall(trimmed_name(name), allow_data_loss=allow_data_loss, message=message, index=index)
+        document = self._served.upgrade_branch(call, actor=None)
         with understood():
             return read_back.schema_applied_of(document)
 

@@ -14,21 +14,23 @@ from omnigraph.client.access import BlobCall, QueryCall
 from omnigraph.client.answer import Document
 from omnigraph.client.remote import read_back
 from omnigraph.client.remote.embedded_only import refuse_given
-from omnigraph.client.remote.following import RemoteFollowing
+from omnigraph.client.remote.following import RemoteFollowing, RemoteTarget, target_name
 from omnigraph.client.remote.read_back import RemoteSnapshot
+from omnigraph.client.remote.rows import entity_of_stream
 from omnigraph.client.served import call_body, given
 from omnigraph.client.understood import understood
-from omnigraph.core.errors import BadRequest, NotFoundError
+from omnigraph.core.errors import BadRequest, EntityNotFound, NotFoundError
 from omnigraph.core.names import refuse_both
 from omnigraph.core.span import Source
-from omnigraph.core.values import is_count, named, shown
-from omnigraph.graph.arguments import given_names
+from omnigraph.core.values import is_count, is_text, named, shown
+from omnigraph.graph.arguments import given_names, required_text
 from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN
 from omnigraph.history.lanes import CommitList
 from omnigraph.history.state import Snapshot
+from omnigraph.wire.arrow_stream import ARROW_STREAM
 from omnigraph.wire.responses import DescribeOutput, ExplainOutput
 
 if TYPE_CHECKING:
@@ -169,6 +171,25 @@ class RemoteLooking(RemoteFollowing):
 
         wanted = given_names("types", types)
         return networkx_of(catalog, wanted, rows_of, branch=name, commit_id=pin.commit_id)
+
+    def entity_at(
+        self, type_name: str, entity_id: str, target: RemoteTarget | None = None, *, actor: str | None = None
+    ) -> dict[str, object]:
+        """Return one node or edge as a branch or a commit shows it, else its newest state.
+
+        Raises:
+            BadRequest: the id is no text.
+            EntityNotFound: there is no such entity.
+            NotFoundError: the target is neither a branch nor a commit.
+        """
+        refuse_given("entity_at", actor=actor)
+        id = required_text("entity_id", entity_id)
+        shown_by = self._branch if target is None else target_name("target", target)
+        if not is_text(id):
+            raise EntityNotFound(_type_name(type_name), id)
+        params = {"type": _type_name(type_name), "id": id, "target": shown_by}
+        with self._http.stream("GET", "/entity", params=params, headers={"Accept": ARROW_STREAM}) as answer:
+            return entity_of_stream(answer, id)
 
     def blob(
         self,

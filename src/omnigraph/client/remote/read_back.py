@@ -198,6 +198,7 @@ def load_of(document: Document) -> LoadResult:
         base_branch=document["base_branch"],
         branch_created=document["branch_created"],
         cleared=tuple(ClearedProperty(**item) for item in document.get("cleared", ())),
+        is_dry_run=document.get("dry_run", False),
     )
 
 

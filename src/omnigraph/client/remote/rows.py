@@ -36,6 +36,19 @@ def result_of_stream(answer: HttpReply) -> Result:
         return Result(QueryAnswer(headers[QUERY_NAME], table, target, headers[COMMIT_ID]))
 
 
+def entity_of_stream(answer: HttpReply, id: str) -> dict[str, object]:
+    """Return the one row of a stream.
+
+    Raises:
+        BrokenAnswer: it was cut off, or is no stream of the row of this entity.
+    """
+    with reader_of(answer) as reader:
+        rows = [row for batch in batches_of(reader, answer) for row in batch.to_pylist()]
+    if len(rows) != 1 or rows[0].get("id") != id:
+        raise BrokenAnswer("it is not the row of the entity that was asked for")
+    return dict(rows[0])
+
+
 @contextmanager
 def reader_of(answer: HttpReply) -> Iterator[pa.RecordBatchReader]:
     """Yield what reads the stream of an answer, as it comes.

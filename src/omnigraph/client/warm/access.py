@@ -22,6 +22,7 @@ from omnigraph.client.access import (
     QueryCall,
     SchemaCall,
     StoredCall,
+    UpgradeCall,
 )
 from omnigraph.client.answer import Document, ReadAnswer
 from omnigraph.client.choice import ChangeChoice
@@ -168,6 +169,12 @@ class WarmAccess:
     ) -> Document:
         """Change the schema, here: that may take Spark, and tells of its progress."""
         return self._here().apply_schema(call, actor=actor, progress=progress)
+
+    def upgrade_branch(
+        self, call: UpgradeCall, *, actor: str | None, progress: "TableProgressCallback | None" = None
+    ) -> Document:
+        """Bring the changes of main's schema to a branch, here, as a change of schema."""
+        return self._here().upgrade_branch(call, actor=actor, progress=progress)
 
     def ask(self, name: str, *args: object, **given: object) -> Iterator[Any]:
         """Ask the server, and yield what it answers: one value, or the pieces of a stream.

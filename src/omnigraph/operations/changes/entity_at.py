@@ -1,8 +1,11 @@
 """`entity_at`: one node or edge as it was, from one table."""
 
-from typing import Any
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import shown_rows
+from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.errors import EntityNotFound
 from omnigraph.core.values import is_text
 from omnigraph.history.branches import trimmed_name
@@ -13,10 +16,23 @@ from omnigraph.operations.pin import Target, pin_table, read_target
 from omnigraph.operations.reclaimed import at_head, reading_of
 
 
+@dataclass(frozen=True, slots=True)
+class FoundEntity:
+    """One node or edge: a table of its row, Blobs included, the type of it, and the commit that shows it."""
+
+    type: NodeType | EdgeType
+    row: pa.Table
+    commit_id: str
+
+    def values(self) -> dict[str, object]:
+        """Return the properties of the entity, with its id and the ends of an edge."""
+        return dict(self.row.to_pylist()[0])
+
+
 def entity_at(
     graph: OpenGraph, type_name: str, entity_id: str, target: Target, *, actor: str | None = None
-) -> dict[str, Any]:
-    """Return the properties of an entity, with its id and the ends of an edge, as a target shows it.
+) -> FoundEntity:
+    """Return an entity as a target shows it.
 
     Raises:
         BadRequest: the target has no such type.
@@ -27,12 +43,15 @@ def entity_at(
     shown = read_target(graph, target, actor)
     store = graph.parts.store
 
-    def read(snapshot: Snapshot) -> list[dict[str, Any]]:
+    def read(snapshot: Snapshot) -> FoundEntity | None:
         if not is_text(entity_id):
-            return []
+            return None
         pinned = pin_table(graph, snapshot, type_name)
         rows = store.rows_by_id(pinned.open(store), [entity_id])
-        return shown_rows(rows, graph.catalog_of(snapshot).type_of(pinned.table_key)).to_pylist()
+        type_ = graph.catalog_of(snapshot).type_of(pinned.table_key)
+        if not rows.num_rows:
+            return None
+        return FoundEntity(type_, shown_rows(rows, type_), snapshot.commit_id)
 
     branch = branch_name(shown.branch)
     if isinstance(target, str) and trimmed_name(target) == branch:
@@ -40,6 +59,6 @@ def entity_at(
     else:
         with reading_of(graph, shown):
             found = read(shown)
-    if not found:
+    if found is None:
         raise EntityNotFound(type_name, entity_id)
-    return dict(found[0])
+    return found

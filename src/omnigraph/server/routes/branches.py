@@ -1,4 +1,4 @@
-"""Branches: listing, making, deleting and merging them."""
+"""Branches: listing, making, upgrading, deleting and merging them."""
 
 from starlette.responses import Response
 
@@ -8,14 +8,21 @@ from omnigraph.policy.request import Action
 from omnigraph.server.access import Need
 from omnigraph.server.answers import json_answer
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
-from omnigraph.wire.documents import branch_created_document, branch_deleted_document, merge_document
-from omnigraph.wire.requests import BranchCreateRequest, BranchMergeRequest
+from omnigraph.server.routes.queries import WRITE_ERRORS
+from omnigraph.wire.documents import (
+    branch_created_document,
+    branch_deleted_document,
+    merge_document,
+    schema_apply_document,
+)
+from omnigraph.wire.requests import BranchCreateRequest, BranchMergeRequest, BranchUpgradeRequest
 from omnigraph.wire.responses import (
     BranchCreateOutput,
     BranchDeleteOutput,
     BranchListOutput,
     BranchMergeOutput,
 )
+from omnigraph.wire.schema_responses import SchemaApplyOutput
 
 BRANCH_WEIGHT = 256  # bytes that an operation on branches counts: it has hardly any
 
@@ -34,6 +41,19 @@ def _delete(call: RouteCall) -> Response:
     name = call.path["branch"]
     call.graph.delete_branch(name, actor=call.actor)
     return json_answer(branch_deleted_document(name, call.uri, call.actor))
+
+
+def _upgrade(call: RouteCall) -> Response:
+    wanted: BranchUpgradeRequest = call.body
+    result = call.graph.upgrade_branch(
+        call.path["branch"],
+        allow_data_loss=wanted.allow_data_loss,
+        index=wanted.index,
+        message=wanted.message,
+        engine="local",
+        actor=call.actor,
+    )
+    return json_answer(schema_apply_document(result, call.uri))
 
 
 def _merge(call: RouteCall) -> Response:
@@ -99,6 +119,18 @@ ROUTES = (
         body=JsonBody(BranchMergeRequest),
         weight=_weight,
         errors=(404, 409, 410, 413, 429, 503),
+    ),
+    GraphRoute(
+        "POST",
+        "/branches/{branch}/upgrade",
+        "upgradeBranch",
+        "Bring the changes of main's schema to a branch, as one commit; its rows stay.",
+        _upgrade,
+        lambda call: [Need(Action.SCHEMA_APPLY, target=call.path["branch"])],
+        Answers(SchemaApplyOutput),
+        body=JsonBody(BranchUpgradeRequest, may_be_absent=True),
+        weight=_weight,
+        errors=WRITE_ERRORS,
     ),
     GraphRoute(
         "DELETE",

@@ -2,13 +2,18 @@
 
 A load over HTTP runs in this process: its size is bounded by the limit of bodies, and no JVM is started.
 
+Checks of a load have routes of their own: a server that does not know them answers 404, and loads nothing.
+
 I1  What a caller sends is data, never the name of data: a type is looked up in the catalog, and no text of a
     request becomes a path, a pattern or an address.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from omnigraph.bulk.sources.model import Format, SourceInput
@@ -29,13 +34,21 @@ from omnigraph.server.routes.queries import WRITE_ERRORS
 from omnigraph.server.spool import SpooledBody
 from omnigraph.wire.arrow_stream import ARROW_STREAM
 from omnigraph.wire.documents import load_document, load_progress_document
-from omnigraph.wire.requests import ArrowLoadQuery, IngestRequest, LoadQuery
+from omnigraph.wire.requests import (
+    ArrowLoadQuery,
+    CheckedArrowLoadQuery,
+    CheckedLoadQuery,
+    IngestRequest,
+    LoadQuery,
+)
 from omnigraph.wire.responses import IngestOutput, LoadOutput
 
 if TYPE_CHECKING:
     from omnigraph.catalog.model import Catalog
     from omnigraph.operations.load.inputs import GivenData
     from omnigraph.operations.load.model import LoadInput
+
+AnyLoad = IngestRequest | LoadQuery | CheckedLoadQuery
 
 
 def _load(call: RouteCall) -> Response:
@@ -60,7 +73,7 @@ def _load_ndjson(call: RouteCall) -> Response:
 
 
 def _load_arrow(call: RouteCall) -> Response:
-    wanted: ArrowLoadQuery = call.query
+    wanted: ArrowLoadQuery | CheckedArrowLoadQuery = call.query
     path = _path(call)
     with Path(path).open("rb") as file:
         head = file.read(len(IPC_FILE_MAGIC))
@@ -83,7 +96,8 @@ def _path(call: RouteCall) -> str:
     return str(body.path)
 
 
-def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "GivenData") -> Json:
+def _loaded(call: RouteCall, wanted: AnyLoad, data: "GivenData") -> Json:
+    checked = wanted if isinstance(wanted, CheckedLoadQuery) else None
     try:
         result = call.graph.load(
             data,
@@ -93,6 +107,8 @@ def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "GivenData
             index=wanted.index,
             message=wanted.message,
             engine="local",
+            dry_run=checked is not None and checked.dry_run,
+            strict_columns=checked is not None and checked.strict_columns,
             progress=lambda event: None if event.is_done else call.tell(load_progress_document(event)),
             actor=call.actor,
         )
@@ -103,7 +119,7 @@ def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "GivenData
     return load_document(result, call.uri, call.actor)
 
 
-def _needs(wanted: IngestRequest | LoadQuery) -> list[Need]:
+def _needs(wanted: AnyLoad) -> list[Need]:
     return [Need(Action.CHANGE, given_name(wanted.branch))]
 
 
@@ -119,7 +135,7 @@ def _ingest_admit(call: RouteCall) -> None:
     _admit(call, call.body, MAIN if call.body.from_ is None else call.body.from_)
 
 
-def _admit(call: RouteCall, wanted: IngestRequest | LoadQuery, from_: str | None) -> None:
+def _admit(call: RouteCall, wanted: AnyLoad, from_: str | None) -> None:
     """Ask for the branch that a load would make, before anything of the load is looked at."""
     if from_ is not None:
         call.graph.require_load(branch=wanted.branch, from_=from_)
@@ -140,6 +156,45 @@ def _raw_weight(call: RouteCall) -> int:
 
 def _json_weight(call: RouteCall) -> int:
     return len(call.body.data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """What the routes of one kind of raw body have in common."""
+
+    word: str
+    media_type: str
+    work: Callable[[RouteCall], Response]
+    answers: Answers
+    may_tell: str | None = None
+
+
+_NDJSON = _Raw(
+    "ndjson",
+    NDJSON,
+    _load_ndjson,
+    Answers(LoadOutput, (JSON_TYPE, NDJSON), "What the load did; as NDJSON, its progress first."),
+    NDJSON,
+)
+_ARROW = _Raw("arrow", ARROW_STREAM, _load_arrow, Answers(LoadOutput))
+
+
+def _raw_load(behind: str, summary: str, raw: _Raw, query: type[BaseModel]) -> GraphRoute:
+    return GraphRoute(
+        "POST",
+        f"/load/{raw.word}{behind}",
+        f"load{raw.word.capitalize()}{behind[1:].capitalize()}",
+        summary,
+        raw.work,
+        _raw_needs,
+        raw.answers,
+        query=query,
+        body=RawBody(raw.media_type, "load"),
+        may_tell=raw.may_tell,
+        admit=_raw_admit,
+        weight=_raw_weight,
+        errors=WRITE_ERRORS,
+    )
 
 
 ROUTES = (
@@ -170,33 +225,8 @@ ROUTES = (
         errors=WRITE_ERRORS,
         successor="load",
     ),
-    GraphRoute(
-        "POST",
-        "/load/ndjson",
-        "loadNdjson",
-        "Load a body of NDJSON, as one commit.",
-        _load_ndjson,
-        _raw_needs,
-        Answers(LoadOutput, (JSON_TYPE, NDJSON), "What the load did; as NDJSON, its progress first."),
-        query=LoadQuery,
-        body=RawBody(NDJSON, "load"),
-        may_tell=NDJSON,
-        admit=_raw_admit,
-        weight=_raw_weight,
-        errors=WRITE_ERRORS,
-    ),
-    GraphRoute(
-        "POST",
-        "/load/arrow",
-        "loadArrow",
-        "Load a stream of Arrow's with rows of one type, as one commit.",
-        _load_arrow,
-        _raw_needs,
-        Answers(LoadOutput),
-        query=ArrowLoadQuery,
-        body=RawBody(ARROW_STREAM, "load"),
-        admit=_raw_admit,
-        weight=_raw_weight,
-        errors=WRITE_ERRORS,
-    ),
+    _raw_load("", "Load a body of NDJSON, as one commit.", _NDJSON, LoadQuery),
+    _raw_load("/checked", "Check a body of NDJSON, and perhaps load it.", _NDJSON, CheckedLoadQuery),
+    _raw_load("", "Load a stream of Arrow's with rows of one type, as one commit.", _ARROW, ArrowLoadQuery),
+    _raw_load("/checked", "Check a stream of Arrow's, and perhaps load it.", _ARROW, CheckedArrowLoadQuery),
 )
