@@ -222,3 +222,23 @@ def test_a_server_upgrades_in_its_own_process(
             with pytest.raises(UnsupportedError, match=f"a server takes no {next(iter(options))}"):
                 graph.upgrade_branch("review/june", **options)
         assert graph.upgrade_branch("review/june", engine="local").commit is not None
+
+
+@pytest.mark.case("surfaces", 889)
+def test_rows_of_a_schema_change_are_written_by_the_server_and_not_by_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place_atlas(tmp_path)
+    without_mass = ATLAS.replace("    mass_kg: F64?\n", "")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")  # which a load of a program here would go to
+    with serving_app(settings_for(place)) as client:
+        client.post("/branches", json={"name": "review/june"})
+
+        applied = client.post(
+            "/schema/apply", json={"schema_source": without_mass, "allow_data_loss": True, "index": False}
+        )
+        made = upgraded(client, json={"allow_data_loss": True, "index": False})
+
+        assert applied.status_code == 200, applied.text
+        assert made["applied"] is True
+        assert schema(client, "review/june") == without_mass

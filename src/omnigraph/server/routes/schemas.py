@@ -65,6 +65,7 @@ def _apply(call: RouteCall) -> Response:
         allow_data_loss=wanted.allow_data_loss,
         index=wanted.index,
         message=wanted.message,
+        engine="local",
         actor=call.actor,
     )
     return json_answer(schema_apply_document(result, call.uri))
