@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -10,10 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.graph.encode import json_values
 from tests.support.in_process import invoke
+from tests.support.typescript import Interfaces, Named, NotTypeScriptError, interfaces_of, misfit
 
 SCHEMA = """\
 node Person {
@@ -72,7 +76,7 @@ import type { FriendsOfParams, FriendsOfRow, Knows, KnowsEdge, Person } from "./
 import "./shapes.ts";
 
 const ann: Person = {
-  name: "ann", class: "x", _under: 3, mood: "glad", tags: ["t"], place: [1, null], town: "Ruhr",
+  name: "ann", class: "x", _under: 3, mood: "glad", tags: ["t"], place: [1, "NaN"], town: "Ruhr",
 };
 const edge: KnowsEdge = { src: ann.name, dst: "bo", since: null };
 const given: FriendsOfParams = { who: edge.src };
@@ -215,6 +219,85 @@ def test_node_reads_typescript_and_its_use(folder: Path) -> None:
 
     assert (used.returncode, used.stdout) == (0, '["ann","glad","k"]\n'), used.stderr
     assert wrong.returncode != 0
+
+
+RECORDS = (
+    '{"type": "Person", "data": {"name": "ann", "age": "1152921504606846976", "class": "x", "model_x": 3, '
+    '"date": "2024-05-01", "seen": "2024-05-01T12:00:00Z", "mood": "glad", "tags": ["t"], '
+    '"place": [0.1, -1], "photo": "base64:cA=="}}\n'
+    '{"type": "Person", "data": {"name": "bo", "age": 7}}\n'
+    '{"type": "Note", "data": {"text": "*/ }"}}\n'
+    '{"type": "Knows", "data": {"x": "k"}}\n'
+    '{"edge": "In", "from": "ann", "to": "k"}\n'
+    '{"edge": "Knows", "from": "ann", "to": "bo", "data": {"since": 4}}\n'
+)
+
+
+@pytest.mark.case("surfaces", 890)
+def test_records_rows_and_parameters_fit_the_interfaces(folder: Path) -> None:
+    interfaces = interfaces_of(generated(folder, "typescript"))
+    with omnigraph.open(folder / "g.omni") as graph:
+        graph.load(RECORDS.encode(), "append")
+        records = [json.loads(line) for line in b"".join(graph.export().lines()).splitlines()]
+        friends = graph.query(folder / "queries.gq", "friends_of", {"who": "ann"}).to_json()["rows"]
+        stats = graph.query(folder / "queries.gq", "stats").to_json()["rows"]
+
+    assert [found for record in records if (found := _misfit_of_record(record, interfaces))] == []
+    for name, rows in (("FriendsOfRow", friends), ("StatsRow", stats)):
+        assert rows
+        assert [found for row in rows if (found := misfit(_without_id(row), Named(name), interfaces))] == []
+    assert misfit({"who": "ann", "class": None}, Named("FriendsOfParams"), interfaces) is None
+    assert misfit({"who": "ann"}, Named("FriendsOfParams"), interfaces) is None
+    assert misfit({}, Named("StatsParams"), interfaces) is None
+
+
+@pytest.mark.case("surfaces", 890)
+def test_a_vector_has_what_json_has_of_it(folder: Path) -> None:
+    """No write of ours stores one that is not finite: the values stand for what another program wrote."""
+    place = interfaces_of(generated(folder, "typescript"))["Person"]["place"].type
+    vectors = pa.array([[float("nan"), float("inf")], [0.1, float("-inf")], None], pa.list_(pa.float32(), 2))
+
+    assert [misfit(value, place, {}) for value in json_values(vectors)] == [None] * 3
+    assert misfit([None], place, {}) is not None
+
+
+@pytest.mark.case("surfaces", 890)
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("interface Note {", "interface {"),
+        ("interface Note {", "interface number {"),
+        ("interface Note {", "interface Person {"),
+        ("q: Knows;", "q: Nobody;"),
+        ("name: string;", "name: string"),
+        ("name: string;", "name: string; name: string;"),
+        ("name: string;", "na me: string;"),
+        ('"calm" | "glad"', '"calm" "glad"'),
+        ('"calm"', '"calm'),
+        ("(number", "(number | (number"),
+        ("/** A node of type Note. */", "/** A node of type */ Note. */"),
+    ],
+)
+def test_a_module_with_a_mistake_is_no_typescript(folder: Path, broken: tuple[str, str]) -> None:
+    text = generated(folder, "typescript")
+    assert broken[0] in text
+
+    with pytest.raises(NotTypeScriptError):
+        interfaces_of(text.replace(*broken, 1))
+
+
+def _misfit_of_record(record: dict[str, Any], interfaces: Interfaces) -> str | None:
+    """Return what of an exported record does not fit; the id of a node with a key is derived."""
+    if "type" in record:
+        return misfit(_without_id(record["data"]), Named(record["type"]), interfaces)
+    name = record["edge"] + "Edge" * (f"{record['edge']}Edge" in interfaces)
+    return misfit({"src": record["from"], "dst": record["to"], **record["data"]}, Named(name), interfaces)
+
+
+def _without_id(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_id(found) for name, found in value.items() if name != "id"}
 
 
 @pytest.mark.case("surfaces", 673)

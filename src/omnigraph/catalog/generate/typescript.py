@@ -39,7 +39,7 @@ def _member(field: ShapeField) -> str:
 
 def _type(type_: ValueType) -> str:
     if type_.is_vector:
-        return "(number | null)[]"
+        return f"({_SCALARS[Scalar.F32]})[]"
     if type_.enum_values is not None:
         item = " | ".join(json.dumps(value) for value in type_.enum_values)
     else:
