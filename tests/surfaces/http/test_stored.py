@@ -44,7 +44,13 @@ WRITES: dict[str, dict[str, Any]] = {
     "ingest": {"json": {"data": json.dumps(MISSION)}},
     "loadNdjson": {"content": json.dumps(MISSION), "headers": {"Content-Type": "application/x-ndjson"}},
     "loadArrow": {"content": b"", "params": {"type": "Mission"}, "headers": {"Content-Type": ARROW}},
+    "loadNdjsonChecked": {
+        "content": json.dumps(MISSION),
+        "headers": {"Content-Type": "application/x-ndjson"},
+    },
+    "loadArrowChecked": {"content": b"", "params": {"type": "Mission"}, "headers": {"Content-Type": ARROW}},
     "createBranch": {"json": {"name": "refused"}},
+    "upgradeBranch": {},
     "deleteBranch": {},
     "mergeBranches": {"json": {"source": "kept"}},
     "applySchema": {"json": {"schema_source": "node Mission { title: String @key }"}},
