@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from omnigraph.client.access import (
     BlobCall,
@@ -58,6 +58,7 @@ from omnigraph.wire.schema_responses import SchemaApplyOutput, SchemaOutput
 
 if TYPE_CHECKING:
     from omnigraph.core.values import ValueType
+    from omnigraph.operations.load.model import SentKeywords
     from omnigraph.operations.progress import TableProgressCallback
 
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -253,25 +254,17 @@ class ServedAccess:
             yield from whole_lines(answer)
 
     def load(
-        self,
-        data: bytes,
-        *,
-        mode: str,
-        branch: str | None,
-        from_: str | None,
-        index: bool,
-        message: str | None,
-        type_name: str | None = None,
-        dry_run: bool = False,
-        strict_columns: bool = False,
+        self, data: bytes, *, mode: str, type_name: str | None = None, **keywords: "Unpack[SentKeywords]"
     ) -> Document:
         """Load NDJSON, or a stream of Arrow's with rows of one type, as one commit."""
+        branch, dry_run = keywords.get("branch"), keywords.get("dry_run", False)
+        strict_columns = keywords.get("strict_columns", False)
         params: UrlParams = {
             "mode": mode,
             "branch": branch,
-            "from": from_,
-            "index": None if index else False,
-            "message": message,
+            "from": keywords.get("from_"),
+            "index": None if keywords.get("index", True) else False,
+            "message": keywords.get("message"),
             "type": type_name,
             "dry_run": dry_run or None,
             "strict_columns": strict_columns or None,

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from omnigraph.cli.commands.load import (
+from omnigraph.cli.loading import (
+    LoadPlace,
     engine_option,
     from_option,
     index_option,
-    load_and_tell,
-    print_loaded,
+    load_here,
+    load_there,
+    one_ndjson,
+    refuse_for_server,
 )
 from omnigraph.cli.options import (
     GraphCommand,
@@ -22,7 +25,6 @@ from omnigraph.cli.options import (
     message_option,
     yes_option,
 )
-from omnigraph.cli.served_load import load_served, one_ndjson, refuse_for_server
 from omnigraph.cli.sources import STDIN
 from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.model import Catalog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.load.load import LoadInput
+    from omnigraph.operations.load.model import SentKeywords
 
 _REFUSED = {
     "--mode": "does not apply to import, which replaces the types of the export: omnigraph load has modes",
@@ -75,18 +78,16 @@ def import_(
     may_ask = not as_json and name != STDIN
     require_consent("import replaces data", target, yes=yes, may_ask=may_ask)
 
-    branch, author = addressed.on_branch(branch), addressed.author(target, actor)
+    author, where = addressed.author(target, actor), LoadPlace(addressed, target, as_json=as_json)
+    common: SentKeywords = {
+        "branch": addressed.on_branch(branch),
+        "from_": from_,
+        "message": message,
+        "index": not no_index,
+    }
     if target.is_served:
         refuse_for_server(**{"--engine": None if engine == "auto" else engine, "--master": master})
-        addressed.announce("import", target)
-        from omnigraph.operations.load.whole_export import require_one_shape
-
-        data = one_ndjson([name])
-        require_one_shape([(1, data)])
-        loaded = load_served(
-            target, data, mode="overwrite", branch=branch, from_=from_, index=not no_index, message=message
-        )
-        print_loaded(loaded, as_json=as_json)
+        load_there("import", lambda: _whole(name), "overwrite", where, **common)
         return
 
     def inputs(catalog: "Catalog") -> "Iterator[LoadInput]":
@@ -94,18 +95,22 @@ def import_(
 
         yield whole_export(name, catalog, sys.stdin.buffer)
 
-    load_and_tell(
+    load_here(
         "import",
         inputs,
         "overwrite",
-        addressed=addressed,
-        target=target,
-        as_json=as_json,
-        branch=branch,
-        from_=from_,
+        where,
         actor=author,
-        message=message,
-        index=not no_index,
         engine=cast("Engine", engine),
         master=master,
+        **common,
     )
+
+
+def _whole(name: str) -> bytes:
+    """Return a whole export, as it is sent."""
+    from omnigraph.operations.load.whole_export import require_one_shape
+
+    data = one_ndjson([name])
+    require_one_shape([(1, data)])
+    return data

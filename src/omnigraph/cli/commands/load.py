@@ -1,16 +1,22 @@
 """`omnigraph load`: data from files, as one commit."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from omnigraph.cli.interrupt import unless_noted
-from omnigraph.cli.lean_imports import let_pandas_in
-from omnigraph.cli.load_progress import load_progress
+from omnigraph.cli.loading import (
+    LoadPlace,
+    engine_option,
+    from_option,
+    index_option,
+    load_here,
+    load_there,
+    one_ndjson,
+    refuse_for_server,
+)
 from omnigraph.cli.options import (
     GraphCommand,
     actor_option,
@@ -21,32 +27,16 @@ from omnigraph.cli.options import (
     retry_option,
     yes_option,
 )
-from omnigraph.cli.printing import print_document, tell
-from omnigraph.cli.served_load import load_served, one_ndjson, refuse_for_server
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
 from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
-from omnigraph.client.answer import Document
-from omnigraph.client.scope import GraphAddress
 
 if TYPE_CHECKING:
     from omnigraph.catalog.model import Catalog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.load.load import LoadInput, LoadMode
-    from omnigraph.operations.load.model import LoadKeywords, OnError
+    from omnigraph.operations.load.model import OnError, SentKeywords
 
 MODES = ("append", "merge", "overwrite")
-
-from_option = click.option(
-    "--from", "from_", metavar="NAME", help="Create a missing branch from this one first."
-)
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(["auto", "spark", "local"]),
-    default="auto",
-    show_default=True,
-    help="Where the work is done: in this process, or on Spark; auto chooses by the size of the files.",
-)
-index_option = click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 
 
 @click.command(cls=GraphCommand)
@@ -140,7 +130,15 @@ def load(
         may_ask = not as_json and STDIN not in names
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
 
-    branch, author = addressed.on_branch(branch), addressed.author(target, actor)
+    author, where = addressed.author(target, actor), LoadPlace(addressed, target, as_json=as_json)
+    common: SentKeywords = {
+        "branch": addressed.on_branch(branch),
+        "from_": from_,
+        "message": message,
+        "index": not no_index,
+        "dry_run": dry_run,
+        "strict_columns": strict_columns,
+    }
     if target.is_served:
         refuse_for_server(
             **{
@@ -153,20 +151,7 @@ def load(
                 "--retry": retry,
             }
         )
-        addressed.announce("load", target)
-        data = one_ndjson(names)
-        loaded = load_served(
-            target,
-            data,
-            mode=mode,
-            branch=branch,
-            from_=from_,
-            index=not no_index,
-            message=message,
-            dry_run=dry_run,
-            strict_columns=strict_columns,
-        )
-        print_loaded(loaded, as_json=as_json)
+        load_there("load", lambda: one_ndjson(names), mode, where, **common)
         return
 
     def inputs(catalog: "Catalog") -> "Iterator[LoadInput]":
@@ -174,64 +159,17 @@ def load(
 
         return read_inputs(names, catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects)
 
-    load_and_tell(
+    load_here(
         "load",
         inputs,
         cast("LoadMode", mode),
-        addressed=addressed,
-        target=target,
-        as_json=as_json,
-        branch=branch,
-        from_=from_,
+        where,
         actor=author,
-        message=message,
-        index=not no_index,
         engine=cast("Engine", engine),
         master=master,
-        dry_run=dry_run,
         on_error=cast("OnError", on_error),
         rejects=rejects,
-        strict_columns=strict_columns,
         embed=embed,
         retry=retry,
+        **common,
     )
-
-
-def load_and_tell(
-    command: str,
-    inputs: "Callable[[Catalog], Iterable[LoadInput]]",
-    mode: "LoadMode",
-    *,
-    addressed: Addressed,
-    target: GraphAddress,
-    as_json: bool,
-    **keywords: "Unpack[LoadKeywords]",
-) -> None:
-    """Load what `inputs` finds for the types of the graph, show progress, and print what was done."""
-    let_pandas_in()
-    from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.render.writes import render_rejected
-    from omnigraph.wire.documents import load_document
-
-    with unless_noted("nothing was loaded"), ExitStack() as held:
-        addressed.announce(command, target)
-        graph = held.enter_context(open_for_writing(target))
-        keywords["progress"] = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
-        result = graph.load(inputs, mode, **keywords)
-    if result.rejected_rows:
-        tell(render_rejected(result))
-    print_loaded(load_document(result, target.uri, keywords.get("actor")), as_json=as_json)
-
-
-def print_loaded(loaded: Document, *, as_json: bool) -> None:
-    """Print what a load did; what it cleared and what is left to do goes to stderr."""
-    from omnigraph.cli.render.writes import render_cleared, render_load, render_pending
-
-    if loaded.get("cleared"):
-        tell(render_cleared(loaded))
-    if loaded["pending_indexes"]:
-        tell(render_pending(loaded["pending_indexes"]))
-    if as_json:
-        print_document(loaded)
-    else:
-        click.echo(render_load(loaded))

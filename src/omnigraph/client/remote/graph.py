@@ -189,11 +189,11 @@ class RemoteGraph(RemoteLooking):
         document = self._served.load(
             content,
             mode=mode,
+            type_name=type_name,
             branch=branch,
             from_=from_,
             index=index,
             message=message,
-            type_name=type_name,
             dry_run=dry_run,
             strict_columns=strict_columns,
         )

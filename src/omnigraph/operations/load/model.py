@@ -89,21 +89,26 @@ class LoadOptions:
         return self.rejects is not None or self.on_error == "skip"
 
 
-class LoadKeywords(TypedDict, total=False):
-    """The keyword arguments of a load, whatever it reads."""
+class SentKeywords(TypedDict, total=False):
+    """The keyword arguments of a load that a server takes, too."""
 
     branch: str | None
     from_: str | None
-    actor: str | None
     message: str | None
     index: bool
+    dry_run: bool
+    strict_columns: bool
+
+
+class LoadKeywords(SentKeywords, total=False):
+    """The keyword arguments of a load, whatever it reads."""
+
+    actor: str | None
     engine: Engine
     master: str | None
-    dry_run: bool
     on_error: OnError
     rejects: str | Path | None
     progress: ProgressCallback
-    strict_columns: bool
     embed: bool
     retry: float | None
 
