@@ -87,9 +87,21 @@ def _owner(graph: Graph) -> None:
 
 
 def _main_moves(graph: Graph) -> None:
-    """Let main change a table that the branch also changed, and one that it did not."""
+    """Let main change a table that the branch also changed, in two ways, and one that it did not."""
+    _main_moves_in_one_way(graph)
+    graph.mutate('query more() { insert Person { name: "eve", age: 22 } }')
+
+
+def _main_moves_in_one_way(graph: Graph) -> None:
     graph.load(records(MOVED), "merge", index=False)
     graph.mutate('query touch() { update Person set { age: 41 } where name = "bob" }')
+
+
+def _two_tables_in_one_way(graph: Graph) -> None:
+    """Let a branch change rows of two tables, and neither add nor remove any."""
+    graph.create_branch("july")
+    graph.mutate('query touch() { update Person set { age: 41 } where name = "bob" }', branch="july")
+    graph.mutate('query move() { update Company set { city: "Graz" } where name = "acme" }', branch="july")
 
 
 def _with(contents: Contents, **changed: set[tuple[object, ...]]) -> Contents:
@@ -109,6 +121,25 @@ SHAPES = {
     ),
     "main into a branch, with a repointed table": Shape(
         _main_moves,
+        AFTER,
+        _with(AFTER, Company=COMPANIES, Person=(JUNE_PEOPLE - {("bob", 40)}) | {("bob", 41), ("eve", 22)}),
+        source="main",
+        into="june",
+    ),
+}
+STAGED = {  # every table takes one commit
+    "a branch into main": Shape(
+        _two_tables_in_one_way,
+        BEFORE,
+        _with(
+            BEFORE,
+            Company={("acme", "Graz"), ("ibex", None)},
+            Person={(name, 41 if name == "bob" else age) for name, age in BEFORE["Person"]},
+        ),
+        source="july",
+    ),
+    "main into a branch, with a repointed table": Shape(
+        _main_moves_in_one_way,
         AFTER,
         _with(AFTER, Company=COMPANIES, Person=(JUNE_PEOPLE - {("bob", 40)}) | {("bob", 41)}),
         source="main",
@@ -219,6 +250,61 @@ def test_a_confirmed_merge_goes_forward_to_the_confirmed_versions(name: str, roo
         assert {found.table_key for found in record.outcomes} == confirmed.keys()
     assert bool(written["pointer_updates"]) == ("repointed" in name)
     assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.case("engine", 871)
+@pytest.mark.parametrize("name", STAGED)
+def test_a_merge_of_one_commit_in_each_table_goes_forward_by_its_transactions(
+    name: str, root_for: NewRoot
+) -> None:
+    root, shape = root_for("branch_merge"), STAGED[name]
+    cut(root, shape, CONFIRMED)
+    (file,) = sidecars(root)
+    tables = json.loads(file.read_text())["tables"]
+    assert {table["confirmed_version"] for table in tables} == {None}
+    assert None not in {table["transaction_uuid"] for table in tables}
+    assert contents(root, shape.target) == shape.before
+
+    with omnigraph.open(root) as graph:
+        head = graph.snapshot(shape.target).head
+        assert head.merged_parent_commit_id is not None
+        assert contents(root, shape.target) == shape.after
+        assert drifted(root, shape.target) == {}
+        assert graph.merge(shape.source, shape.into).outcome is MergeOutcome.ALREADY_UP_TO_DATE
+        (record,) = graph.recoveries()
+        assert record.recovery_kind.value == "RolledForward"
+    assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.case("engine", 871)
+@pytest.mark.parametrize("point", ["branch_merge.post_sidecar_pre_commit", "branch_merge.post_table"])
+def test_a_merge_of_one_commit_in_each_table_goes_back_before_the_last_of_them(
+    point: str, root_for: NewRoot
+) -> None:
+    root, shape = root_for("branch_merge"), STAGED["a branch into main"]
+    cut(root, shape, point)
+    assert contents(root, shape.target) == shape.before
+
+    with omnigraph.open(root) as graph:
+        assert contents(root, shape.target) == shape.before
+        assert drifted(root, shape.target) == {}
+        assert graph.merge(shape.source, shape.into).commit is not None
+
+    assert contents(root, shape.target) == shape.after
+    assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.case("engine", 871)
+@pytest.mark.parametrize("name", STAGED)
+def test_a_merge_of_one_commit_in_each_table_confirms_nothing(name: str, root_for: NewRoot) -> None:
+    root, shape = root_for("branch_merge"), STAGED[name]
+
+    with omnigraph.open(root) as graph, failpoint("recovery.sidecar_confirm", "raise"):
+        shape.prepare(graph)
+        assert graph.merge(shape.source, shape.into).commit is not None
+
+    assert contents(root, shape.target) == shape.after
+    assert not sidecars(root)
 
 
 @pytest.mark.case("engine", 180)

@@ -4,6 +4,8 @@ M1  Each step is staged on the HEAD that the previous one made; a step with noth
 M2  Rows are written in chunks: what is in memory at a time is bounded, however large a step is.
 M3  Between the first step and the last the table shows a part of the write. That is never published: only a
     confirmed version is, and an unconfirmed one is undone.
+M4  Where every table takes one step, all are staged before the sidecar, which names their transactions: a
+    table shows all of its share or nothing, and nothing is left to confirm.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,6 +48,12 @@ class Steps:
     deleted: Sequence[str]
     reshaped: Callable[[SnapshotHandle], StagedWrite] | None = None
 
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one step, which makes one commit (M4)."""
+        taken = (self.appended is not None, self.upserted is not None, self.reshaped is not None)
+        return sum([*taken, len(self.deleted) > 0]) == 1
+
 
 def table_commit(
     parts: Parts, steps: Steps, *, new_files: tuple[str, ...] = (), is_first_touch: bool = False
@@ -58,6 +66,14 @@ def table_commit(
         lambda operation_id: _run(parts, steps, operation_id),
         is_first_touch=is_first_touch,
     )
+
+
+def staged_alone(parts: Parts, steps: Steps) -> StagedWrite:
+    """Stage the one step of a table on its pin (M4)."""
+    ((_, stage),) = _staging(parts, steps)
+    staged = stage(parts.store.open_at(parts.address(steps.entry), steps.entry.version))
+    assert staged is not None, f"{steps.entry.table_key} is pinned for a write that does nothing"
+    return staged
 
 
 def new_table_commit(parts: Parts, entry: TableEntry, schema: pa.Schema, chunks: Chunks) -> TableCommit:

@@ -2,7 +2,7 @@
 
 A  writer lock taken, sidecar written and synced
 B  one commit per table (or what the library commits in one call, or the steps of a merge), then their version
-   files synced; a merge then confirms the versions that came out in its sidecar
+   files synced; a merge of several commits in a table then confirms the versions that came out in its sidecar
 C  one publish
 D  sidecar deleted, then the lock file
 
@@ -10,7 +10,8 @@ X1  Nothing moves a HEAD before A is done; what happens between the first commit
     the sidecar.
 X2  A failure in B that provably had no effect withdraws the sidecar; any doubt leaves it for recovery.
 X3  The sidecar is deleted once the publish is known to have landed; failing to do so does not fail the write.
-X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
+X4  A merge that makes several commits in a table publishes what it has confirmed: until then its tables may
+    show a part of it, and go back.
 X5  After a failed sync nothing is synced again and published: pages may be lost that a second sync does not
     report. The sidecar says that the write goes back, synced if possible.
 X6  On an object store this process makes sure that it counts as a writer before every commit of a table and
@@ -193,7 +194,7 @@ class _Section:
         try:
             hit(self.intent.names.post_sidecar)
             self.commit_tables(sidecar)
-            if self.intent.kind is WriterKind.BRANCH_MERGE:
+            if self.intent.kind is WriterKind.BRANCH_MERGE and not sidecar.is_staged:
                 sidecar = self.confirm(sidecar)
             hit(self.intent.names.pre_publish)
             self.parts.check_writer()

@@ -193,6 +193,11 @@ class Sidecar:
         """Return the sidecar with another owner."""
         return replace(self, owner=owner)
 
+    @property
+    def is_staged(self) -> bool:
+        """Whether each table makes one commit, and which one that is was known before."""
+        return all(table.transaction_uuid is not None for table in self.tables)
+
     def with_confirmed(self, versions: Mapping[TableIdentity, int]) -> "Sidecar":
         """Return the sidecar with the versions at which its tables are complete."""
         tables = (replace(table, confirmed_version=versions[table.identity]) for table in self.tables)

@@ -224,3 +224,17 @@ def test_branches_of_two_schemas_are_merged_without_main(graph: Graph) -> None:
     graph.merge("july", into="june")
     assert (graph.schema(branch="june"), rows(graph, "Person", "june")) == (EMAIL, found)
     assert (graph.schema(), rows(graph, "Person")) == (TEAM, PEOPLE)
+
+
+@pytest.mark.case("engine", 872)
+def test_rows_of_a_type_that_a_branch_added_come_along_beside_one_commit_of_another_table(
+    graph: Graph,
+) -> None:
+    graph.apply_schema(TEAM + "node City { name: String @key }\n", branch="june")
+    graph.load(ndjson([node("City", name="rome")]), "append", branch="june", index=False)
+
+    assert graph.merge("june").commit is not None
+
+    assert set(rows(graph, "City")) == {"rome"}
+    assert set(rows(graph, "Person")) == {"ann", "bob", "cid"}
+    assert_settled(graph)

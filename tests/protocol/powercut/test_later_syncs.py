@@ -111,12 +111,21 @@ def test_what_others_published_without_a_sync_is_on_the_disk_before_it_is_built_
     assert all(disk.is_safe(path) for path in others)
 
 
-def test_all_files_of_a_merge_are_on_the_disk_when_it_is_published(tmp_path: Path) -> None:
-    """Each step of a merge is staged after the one before it is committed, and synced on its own."""
+@pytest.mark.case("engine", 871)
+@pytest.mark.parametrize("source", ["june", "july"])
+def test_all_files_of_a_merge_are_on_the_disk_when_it_is_published(tmp_path: Path, source: str) -> None:
+    """Each step of a merge is staged after the one before it is committed, and synced on its own.
+
+    What july did is one commit of each table, which is staged and synced before the sidecar.
+    """
     root = tmp_path / "graph"
     new_branched_graph(root)
     seen: list[int] = []
     with omnigraph.open(root) as graph:
+        graph.create_branch("july")
+        for type_, name, change in (("Person", "bob", "age: 41"), ("Company", "acme", 'city: "Graz"')):
+            text = f'query m() {{ update {type_} set {{ {change} }} where name = "{name}" }}'
+            graph.mutate(text, branch="july")
         disk = Disk(root, tmp_path / "shadow")
         disk.start()
         before = files_of(root)
@@ -129,7 +138,7 @@ def test_all_files_of_a_merge_are_on_the_disk_when_it_is_published(tmp_path: Pat
                 seen.append(sum(path.suffix == ".lance" for path in tables))
 
         with disk.watching(look):
-            graph.merge("june")
+            graph.merge(source)
 
     assert seen
     assert min(seen) >= 2

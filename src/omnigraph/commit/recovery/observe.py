@@ -84,6 +84,8 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     mode = mode_of(sidecar.writer_kind)
     if sidecar.is_judged_by_numbers and mode is HealingMode.CONFIRMED:
         mode = HealingMode.LOOSE  # no version of it was ever confirmed
+    elif mode is HealingMode.CONFIRMED and sidecar.is_staged:
+        mode = HealingMode.STRICT  # each table has made its one commit or none
     classification = classify(table, found, sidecar.writer_kind, mode)
     return ObservedTable(table, address, pin, head, last, classification)
 

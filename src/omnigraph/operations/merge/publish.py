@@ -12,7 +12,7 @@ from functools import partial
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.changes import PinChange, RegisterTable, UpdateTable
-from omnigraph.commit.multi_step import Chunk, Chunks, Steps, new_table_commit, table_commit
+from omnigraph.commit.multi_step import Chunk, Chunks, Steps, new_table_commit, staged_alone, table_commit
 from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.rewritten import compare_before_rewrite
 from omnigraph.commit.section import FailpointNames, TableCommit
@@ -112,8 +112,7 @@ def publish_merge(
         entered(parts, graph.publisher, change, moved=owned, held=snapshot.entries) as attempt,
         attempt.forked(written) as forks,
     ):
-        commits = [tables.commit(attempt, forks.tables[entry.table_key]) for entry in written]
-        return attempt.commit(tables.told([*commits, *tables.new_commits], progress), [forks])
+        return attempt.commit(tables.commits(attempt, forks.tables, progress), [forks])
 
 
 class _Tables:
@@ -132,13 +131,34 @@ class _Tables:
         self._shaping = None if plan.change is None else Shaping(graph, plan.change)
         self._advance: dict[TableIdentity, Advance] = {}
 
-    def told(self, commits: Sequence[TableCommit], progress: TableProgressCallback) -> list[TableCommit]:
-        """Return commits that tell when they begin, go on and end: how many rows each writes is known."""
-        added = {entry.identity: delta for delta, entry in self._plan.added}
-        deltas = self._deltas | added
-        keys = {commit.entry.identity: commit.entry.table_key for commit in commits}
-        rows = {key: deltas[identity].rows if identity in deltas else 0 for identity, key in keys.items()}
-        tables = Tables("merge", rows, progress, stage="rows")
+    def commits(
+        self, attempt: Attempt, forks: Mapping[str, TableEntry], progress: TableProgressCallback
+    ) -> list[TableCommit]:
+        """Return what happens to the tables; where one commit of each is all, that is staged now."""
+        steps = [self._steps(forks[entry.table_key]) for entry in self.written]
+        new = self._new_commits
+        entries = [*(item.entry for item in steps), *(item.entry for item in new)]
+        tables = self._told(entries, progress)
+        if not new and all(item.is_one for item in steps):
+            return [self._staged(attempt, item, tables) for item in steps]
+        return self._running([*(self._commit(attempt, item) for item in steps), *new], tables)
+
+    def _told(self, entries: Sequence[TableEntry], progress: TableProgressCallback) -> Tables:
+        """Return what tells when tables begin, go on and end: how many rows each takes is known."""
+        deltas = self._deltas | {entry.identity: delta for delta, entry in self._plan.added}
+        rows = {
+            entry.table_key: deltas[entry.identity].rows if entry.identity in deltas else 0
+            for entry in entries
+        }
+        return Tables("merge", rows, progress, stage="rows")
+
+    def _staged(self, attempt: Attempt, steps: Steps, tables: Tables) -> TableCommit:
+        with tables.at(steps.entry.table_key) as self._advance[steps.entry.identity]:
+            staged = staged_alone(self._graph.parts, steps)
+        return attempt.staged(steps.entry, staged)
+
+    def _running(self, commits: Sequence[TableCommit], tables: Tables) -> list[TableCommit]:
+        """Return commits that tell when they begin, go on and end."""
 
         def run(commit: TableCommit, operation_id: str) -> CommittedTable | None:
             with tables.at(commit.entry.table_key) as self._advance[commit.entry.identity]:
@@ -195,7 +215,7 @@ class _Tables:
         return tuple(_unknown(delta, entry, self._branch) for delta, entry in self._plan.added)
 
     @property
-    def new_commits(self) -> list[TableCommit]:
+    def _new_commits(self) -> list[TableCommit]:
         """The rows of tables that the target does not have, and cannot adopt."""
         parts, types = self._graph.parts, self._plan.catalog
         return [
@@ -230,22 +250,24 @@ class _Tables:
             assert self._shaping is not None, "what is reshaped has a change"
             self._shaping.compare(self._branch, self._entries[identity], reshape)
 
-    def commit(self, attempt: Attempt, written: TableEntry) -> TableCommit:
+    def _steps(self, written: TableEntry) -> Steps:
         """Return what happens to a table that the target has."""
         delta, reshape = self._deltas.get(written.identity), self._reshaped.get(written.identity)
         shaping = self._shaping
-        steps = Steps(
+        return Steps(
             written,
             self._chunks(written, None if delta is None else delta.inserted),
             self._chunks(written, None if delta is None else delta.changed),
             [] if delta is None else as_texts(delta.deleted),
             None if reshape is None or shaping is None else lambda handle: shaping.stage_on(handle, reshape),
         )
+
+    def _commit(self, attempt: Attempt, steps: Steps) -> TableCommit:
         return table_commit(
             self._graph.parts,
             steps,
-            new_files=attempt.new_files(written),
-            is_first_touch=attempt.is_first_touch(written),
+            new_files=attempt.new_files(steps.entry),
+            is_first_touch=attempt.is_first_touch(steps.entry),
         )
 
     def _chunks(self, written: TableEntry, rows: DeltaRows | None) -> Chunks | None:
