@@ -27,6 +27,7 @@ from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.control.probe import PROBE
 from tests.engine.clone.steps import DELETE, INSERT, SCHEMA, UPDATE, history, persons, shown, shown_at
 from tests.support.engine import assert_settled, files, new_graph, reopen
+from tests.support.older_graphs import write_older_graph
 
 
 @pytest.mark.case("engine", 521)
@@ -464,3 +465,27 @@ def test_a_graph_is_copied_after_a_cleanup_that_took_the_start_of_a_fork(
     with open_graph(str(target)) as copy:
         assert copy.table("Town", branch="june").sort_by("name").to_pylist() == towns
         copy.mutate('query q() { insert Town { name: "more" } }', branch="june")
+
+
+@pytest.mark.case("engine", 889)
+@pytest.mark.parametrize("choice", [{}, {"branches": ["a/b"]}])
+def test_refs_with_the_names_of_older_branches_are_listed_in_a_copy(
+    tmp_path: Path, choice: dict[str, Any]
+) -> None:
+    """Builds of earlier formats gave refs the names of their branches, which the library lists encoded."""
+    older, target = write_older_graph(tmp_path / "source", 3), tmp_path / "copy"
+    older.branch("a/b")
+    with open_graph(older.root) as graph:
+        for branch in ("feature", "a/b"):  # the first write brings a branch up
+            graph.mutate('query q() { insert Person { name: "eve" } }', branch=branch)
+        expected = graph.table("Person", branch="a/b").sort_by("name")
+
+    clone(str(older.root), str(target), **choice)
+
+    assert verify_place(str(target), deep=True).is_whole
+    with open_graph(target) as graph:
+        assert graph.table("Person", branch="a/b").sort_by("name") == expected
+        graph.cleanup(keep=1)
+        graph.delete_branch("a/b")
+        assert not list(target.glob("__manifest/tree/a/b/_versions/*"))
+        assert_settled(graph)

@@ -242,7 +242,7 @@ class _Collected:
             return self._lacks(path, str(hollow))
         named = [*decoded.files, *decoded.shared]
         # A ref is readable without the file that lists it, so one may be missing.
-        listed = f"{place}/_refs/branches/{ref}.json"
+        listed = "" if ref is None else ref_file(place, ref)
         refs = [(listed, None)] if listed in self._lengths else []
         inside = [(posixpath.normpath(f"{dataset}/{file.path}"), file.size) for file in named]
         return [(path, len(content)), *refs, *inside]
