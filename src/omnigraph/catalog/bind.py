@@ -63,6 +63,7 @@ from omnigraph.language.tree import Name
 RANKS = (NearestValue, Bm25Value, RrfValue)
 
 ENDPOINTS = ("from", "to")
+_NAMES_MAX = 20  # queries to choose from that a message lists
 
 
 def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
@@ -94,8 +95,9 @@ def find_query(file: ast.QueryFile, name: str | None) -> ast.Query:
             return file.queries[0]
         if not file.queries:
             raise BadRequest("the source declares no query")
-        names = ", ".join(query.name.text for query in file.queries)
-        raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
+        names = ", ".join(query.name.text for query in file.queries[:_NAMES_MAX])
+        more = ", …" if len(file.queries) > _NAMES_MAX else ""
+        raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}{more}")
     for query in file.queries:
         if query.name.text == name:
             return query

@@ -3,9 +3,13 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LENGTH_MAX = 1_000  # characters; no name of anything is as long, and comparing takes time
+
 
 def nearest_name(name: str, known: Iterable[str], prefix: str = "") -> str | None:
-    """Return a help line with the known name closest to a wrong one."""
+    """Return a help line with the known name closest to a wrong one; what is long was not meant as any."""
+    if len(name) > LENGTH_MAX:
+        return None
     known, lower = list(known), name.lower()
     matches = (
         get_close_matches(name, known, n=1)

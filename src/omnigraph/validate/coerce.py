@@ -245,13 +245,13 @@ def _lists(values: Sequence[object], type_: ValueType) -> tuple[Column, Problems
             problems[row] = str(refusal)
             rows.append(None)
     scalar = Scalar.F32 if type_.is_vector else type_.scalar
-    items, refused = _scalars(_flat(rows, type_), scalar)
-    if refused:
-        starts = _offsets(rows, type_)
-        for position, reason in refused:
-            row = int(np.searchsorted(starts, position, side="right")) - 1
-            problems.setdefault(row, f"item {position - starts[row] + 1}: {reason}")
-        rows = [None if row in problems else value for row, value in enumerate(rows)]
+    flat = _flat(rows, type_)
+    items = _direct(flat, scalar, set(map(type, flat)) - {type(None)})
+    if items is None:
+        for row, value in enumerate(rows):
+            reason = None if value is None else _refused_item(value, scalar)
+            if reason is not None:
+                problems[row], rows[row] = reason, None
         items, _ = _scalars(_flat(rows, type_), scalar)
     absent = pa.array([value is None for value in rows], pa.bool_())
     target: Column = arrow_type(type_)
@@ -259,6 +259,20 @@ def _lists(values: Sequence[object], type_: ValueType) -> tuple[Column, Problems
         return pa.FixedSizeListArray.from_arrays(items, type=target, mask=absent), sorted(problems.items())
     offsets: Column = pa.array(_offsets(rows, type_), pa.int32())
     return pa.ListArray.from_arrays(offsets, items, type=target, mask=absent), sorted(problems.items())
+
+
+def _refused_item(values: Sequence[object], scalar: Scalar) -> str | None:
+    """Return why the first item that does not fit does not; what follows it is not looked at."""
+    convert = _converter(scalar)
+    for number, item in enumerate(values, start=1):
+        if not number % _VALUES_AT_ONCE:
+            check_cancelled()
+        try:
+            if item is not None:
+                convert(item)
+        except _Refusal as refusal:
+            return f"item {number}: {refusal}"
+    return None
 
 
 def _list(value: object, type_: ValueType) -> Sequence[object]:

@@ -43,6 +43,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _STRUCTURAL = (b"{", b"}", b"[", b"]", b":", b",")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r"  # what a line may be made of that is no record; the empty text is in it too
+_BLANKS_AND_ENDS = _BLANKS + b"\n"
 _NO_DATA: dict[str, object] = {}
 
 
@@ -100,7 +101,7 @@ def read_ndjson(
     log.open_file(file, file_name)
     reader = _Reader(file, file_name, catalog, log, limits)
     parts: dict[str, list[TypedRows]] = {}
-    for number, lines in _blocks(data, first_line):
+    for number, lines in _blocks(data, first_line, limits.line_bytes_max):
         if log.has_enough:
             break
         for batch in reader.read(number, lines):
@@ -262,13 +263,17 @@ class _Reader:
                 )
 
 
-def _blocks(data: bytes | Iterable[bytes], first: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield lines without their ends, with the number of the first of them (R3)."""
+def _blocks(
+    data: bytes | Iterable[bytes], first: int, line_bytes_max: int
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield lines without their ends, with the number of the first of them (R3); a line may be too long."""
     pending: list[bytes] = []
     number, size = first, 0
     for piece in _pieces(data):
-        if not pending and not piece.strip(b"\n"):  # R4
-            number += len(piece)
+        if not pending and len(piece) <= (line_bytes_max or len(piece)) and not piece.strip(_BLANKS_AND_ENDS):
+            number += piece.count(b"\n")  # R4
+            rest = piece[piece.rfind(b"\n") + 1 :]
+            pending, size = [rest] if rest else [], len(rest)
             continue
         pending.append(piece)
         size += len(piece)

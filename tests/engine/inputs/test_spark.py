@@ -59,10 +59,10 @@ def test_ten_thousand_wrong_rows_are_enough_for_both_engines(
     for name in ("MIN", "MAX"):
         patched(monkeypatch, f"omnigraph.operations.load.spark.SLICE_BYTES_{name}", 8_000)
     graph.apply_schema(SCHEMA + "edge Knows: Person -> Person\n")
-    edge = b'{"edge": "Knows", "from": "nobody", "to": "nothing"}\n'
+    edge = b'{"edge": "Knows", "from": "nobody", "to": "nothing", "data": {"id": "e"}}\n'
     row = b'{"type": "Person", "data": {"name": 5}}\n'
 
-    for garbage in (12_000, 9_998):
+    for garbage in (12_000, 9_900):
         found = []
         for engine in ("local", "spark"):
             with pytest.raises(ValidationError) as caught:

@@ -56,6 +56,9 @@ def test_an_unknown_query_is_quoted() -> None:
 def test_without_a_name_there_must_be_one_query() -> None:
     with pytest.raises(BadRequest, match="declares no query"):
         find_query(parse("// nothing"), None)
+    many = parse(" ".join(books().replace("query q(", f"query q{number}(") for number in range(900)))
+    with pytest.raises(BadRequest, match=r"declares 900 queries; name one of: q0, q1, .*, q19, …$"):
+        find_query(many, None)
     with pytest.raises(BadRequest, match="the source declares 2 queries; name one of: q, q"):
         find_query(parse(books() + books()), None)
 

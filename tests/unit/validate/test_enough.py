@@ -12,7 +12,10 @@ import pytest
 
 from omnigraph.bulk.sources.model import Format, SourceInput
 from omnigraph.bulk.sources.sources import read_source
+from omnigraph.catalog.model import Property
+from omnigraph.core.values import Scalar, ValueType
 from omnigraph.server.lenient import strict_lines
+from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.soundness import sound_rows
 from omnigraph.validate.values import check_values
@@ -136,6 +139,20 @@ def test_a_log_that_keeps_all_is_given_all() -> None:
     sound_rows(pa.table({"body": INVALID}), type_named("Note"), file=1, file_name=None, log=log)
 
     assert log.total == len(log.first_violations()) == 30_000 + MANY
+
+
+@pytest.mark.case("engine", 892)
+def test_of_a_list_the_first_item_that_does_not_fit_is_named_and_none_behind_it_is_read() -> None:
+    class Unseen(str):
+        def encode(self, *_: str) -> bytes:
+            raise AssertionError("behind an item that does not fit")
+
+    texts = Property("p", ValueType(Scalar.STRING, is_list=True), 1)
+
+    column, problems = coerce_column([["a", 1, Unseen()], ["b"], None, [None]], texts, "T.p")
+
+    assert problems == [(0, "T.p: item 2: expected String, got number")]
+    assert column.to_pylist() == [None, ["b"], None, [None]]
 
 
 @pytest.mark.case("surfaces", 905)
