@@ -112,7 +112,7 @@ def test_a_reader_that_knows_more_than_the_list_is_not_taken_for_a_slow_one(
         streams, followed = events.EventStreams(), events.Followed(opened.commit_log(), threads)
         await followed.refresh()
         opened.mutate(ADD, params={"title": "since the list was read"})
-        streams.reserve()
+        streams.reserve(followed)
         missed = events.missed_commits(opened, None, None)
         lines = events.event_lines(streams, followed, missed, Metrics())
         assert await anext(lines) == b": following\n\n"

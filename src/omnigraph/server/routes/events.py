@@ -1,15 +1,14 @@
 """`GET /events`: new commits of a branch, as they are made."""
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from omnigraph.history.branches import given_name
 from omnigraph.policy.request import Action
 from omnigraph.server.access import Need
-from omnigraph.server.events import event_lines, missed_commits
+from omnigraph.server.events import EVENT_STREAM, EventResponse, event_lines, missed_commits
 from omnigraph.server.route import Answers, GraphRoute, RouteCall
 from omnigraph.wire.requests import OnBranch
 
-EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
 
 
@@ -18,10 +17,9 @@ def _events(call: RouteCall) -> Response:
     serving = call.serving
     missed = missed_commits(call.graph, wanted.branch, call.request.headers.get(LAST_EVENT_ID) or None)
     followed = serving.events.follow(call.graph, wanted.branch, serving.threads)
-    serving.events.reserve()
+    serving.events.reserve(followed)
     lines = event_lines(serving.events, followed, missed, serving.metrics)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(lines, media_type=EVENT_STREAM, headers=headers)
+    return EventResponse(serving.events, followed, lines)
 
 
 ROUTES = (
