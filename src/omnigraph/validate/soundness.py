@@ -157,7 +157,10 @@ def _undecodable(seen: Any, most: int) -> list[int]:  # noqa: ANN401 - any array
     """Return the first rows with a text that is not UTF-8; each text of a dictionary is examined once."""
     if pa.types.is_dictionary(seen.type):
         used = pc.unique(seen.indices).drop_null()  # in the order of the rows
-        bad = used.take(pa.array(_undecodable(seen.dictionary.take(used), most), pa.int64()))
+        texts = seen.dictionary
+        if pa.types.is_binary_view(texts.type):  # which Arrow does not take from
+            texts = texts.cast(pa.large_binary())
+        bad = used.take(pa.array(_undecodable(texts.take(used), most), pa.int64()))
         places = np.flatnonzero(np.asarray(pc.is_in(seen.indices, bad)))
         return [int(place) for place in places[:most]]
     found: list[int] = []
