@@ -28,7 +28,7 @@ from omnigraph.policy.request import Action
 from omnigraph.storage.control.uri import GraphRoot
 
 try:
-    from omnigraph.bulk.datasource.read import PUSHDOWN, ReadOptions, SourceTable, TableSource
+    from omnigraph.bulk.datasource.read import ReadOptions, SourceTable, TableSource
     from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, WrittenPart
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "pyspark":
@@ -119,8 +119,7 @@ class GraphWriter(TableWriter):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("omnigraph")` known to a session, and let Spark push filters down to it."""
-    spark.conf.set(PUSHDOWN, "true")
+    """Make `format("omnigraph")` known to a session."""
     spark.dataSource.register(GraphSource)
 
 

@@ -3,21 +3,21 @@
 D1  The version is chosen once, when the frame is made; every partition, and every run of the frame, reads it.
 D2  Only the columns of the frame's schema are read. Spark does not prune a Python data source by itself: the
     columns are those of an explicit schema, or of the option `columns`.
-D3  A filter that storage takes over selects exactly the rows that Spark would have selected.
+D3  A frame is read as a whole, whatever is selected from it: Spark keeps one reader for all uses of a frame,
+    and asks a Python reader to take filters over. Rows that it left out would be missing in every other use.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from omnigraph.bulk.datasource.filters import to_filter
 from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, write_options
 from omnigraph.bulk.datasource.types import chosen_columns, spark_batch, spark_schema
 from omnigraph.core.errors import BadRequest
@@ -25,12 +25,10 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.nearest import nearest_name
 
 if TYPE_CHECKING:
-    from omnigraph.storage.tables.filter import RowFilter as StorageFilter
     from omnigraph.storage.tables.pinned import Piece, PinnedTable
 
 FORMAT = "omnigraph"
 _DIGITS_MAX = 9  # of a number of partitions: no cluster has more
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"  # Spark offers filters only where this is set
 WRITE_OPTIONS = ("loadMode", "message", "index")
 OPTIONS = (
     "uri",
@@ -108,7 +106,7 @@ class TableSource(DataSource):
     def reader(self, schema: StructType) -> "TableReader":
         """Return what reads the columns of a schema (D2)."""
         chosen_columns(schema, self._shown())
-        return TableReader(self.table, self._stored(), schema, self._given.partitions)
+        return TableReader(self.table, schema, self._given.partitions)
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """Return what writes a frame into the table."""
@@ -137,24 +135,11 @@ class FragmentShare(InputPartition):
 
 
 class TableReader(DataSourceReader):
-    """Reads a pinned table in tasks."""
+    """Reads a pinned table in tasks, without filters (D3)."""
 
-    def __init__(
-        self, table: "PinnedTable", stored: pa.Schema, schema: StructType, partitions: int | None
-    ) -> None:
-        """Take the table with its columns, those that are wanted, and how many tasks to split it into."""
-        self._table, self._stored, self._wanted = table, stored, schema
-        self._count = partitions
-        self._filters: tuple[StorageFilter, ...] = ()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take over the filters that storage can apply and yield the others (D3)."""
-        for given in filters:
-            found = to_filter(given, self._stored)
-            if found is None:
-                yield given
-            else:
-                self._filters = (*self._filters, found)
+    def __init__(self, table: "PinnedTable", schema: StructType, partitions: int | None) -> None:
+        """Take the table, the columns that are wanted, and how many tasks to split it into."""
+        self._table, self._wanted, self._count = table, schema, partitions
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the shares of the fragments."""
@@ -164,18 +149,11 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some fragments."""
-        from omnigraph.storage.tables.filter import And
         from omnigraph.storage.tables.pinned import read_pieces
 
         assert isinstance(partition, FragmentShare), "the partitions are ours"
         target = to_arrow_schema(self._wanted, timezone="UTC")
-        handle = self._table.open()
-        batches = read_pieces(
-            handle,
-            partition.numbers,
-            columns=target.names,
-            filter=And(self._filters) if self._filters else None,
-        )
+        batches = read_pieces(self._table.open(), partition.numbers, columns=target.names)
         return (spark_batch(batch, target) for batch in batches)
 
 
