@@ -170,3 +170,31 @@ def test_a_first_commit_that_fails_in_doubt_keeps_its_sidecar(root: Path) -> Non
         write_everywhere(graph)
     found = assert_settled(root, with_extra(BEFORE), recoveries=1)
     assert (found.recoveries[0].kind, found.recoveries[0].outcomes) == ("RolledBack", ())
+
+
+@pytest.mark.case("engine", 906)
+def test_a_write_in_doubt_stays_in_doubt_when_nobody_can_look_at_what_it_left(root: Path) -> None:
+    """The store that did not answer the commit answers no question about it either."""
+
+    def unanswered() -> None:
+        raise StorageError("no answer to that either", kind="transient")
+
+    with omnigraph.open(root) as graph:
+        stager = internals(graph).parts.stager
+
+        def fail(*_arguments: object, **_named: object) -> None:
+            raise StorageError("no answer", kind="unknown")
+
+        commit_staged, stager.commit_staged = stager.commit_staged, fail  # type: ignore[method-assign, assignment]
+        with (
+            failpoint("recovery.sidecar_read", call=unanswered),
+            pytest.raises(RecoveryRequired, match="no answer") as caught,
+        ):
+            WRITERS["insert"].run(graph)
+        stager.commit_staged = commit_staged  # type: ignore[method-assign]
+
+        (sidecar,) = sidecars(root)
+        assert sidecar.stem == caught.value.operation_id
+        assert caught.value.__notes__ == [
+            "what is left of it could not be looked at: no answer to that either"
+        ]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import omnigraph
 from omnigraph.bulk.connect.jobs import Jobs
 from omnigraph.bulk.indexes import BuiltTables, DueTable, build_on_executors
-from omnigraph.core.errors import BadRequest, SparkUnavailable, StorageError
+from omnigraph.core.errors import BadRequest, BranchNotFound, SparkUnavailable, StorageError
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.settings import INDEX_SPARK_ROWS
 from tests.support.engine import edge, ndjson, new_graph, node
@@ -202,6 +203,26 @@ def test_a_part_that_fails_fails_the_build_and_the_next_one_succeeds(
     lost.write_bytes(kept)
     assert graph.ensure_indices(engine="spark").commit is not None
     assert graph.verify(deep=True).is_whole
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 911)
+def test_a_branch_that_goes_before_its_tables_are_opened_is_not_found(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "graph"
+    graph = graph_at(root)
+    graph.mutate('query no() { delete Text where name = "t5" }', branch="june")
+
+    def after_deletion(jobs: Jobs, tables: Sequence[DueTable]) -> BuiltTables:
+        with omnigraph.open(root) as other:
+            other.delete_branch("june")
+        return build_on_executors(jobs, tables)
+
+    patched(monkeypatch, "omnigraph.operations.index_building.build_on_executors", after_deletion)
+
+    with pytest.raises(BranchNotFound):
+        graph.rebuild_index("Text", "words", branch="june", engine="spark")
 
 
 @pytest.mark.fuzz

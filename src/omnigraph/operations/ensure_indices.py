@@ -14,7 +14,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Change, entered, owns
-from omnigraph.core.errors import BadRequest, OmnigraphError
+from omnigraph.core.errors import BadRequest, HistoricalVersionReclaimed, OmnigraphError
 from omnigraph.core.failpoint import hit
 from omnigraph.core.values import shown
 from omnigraph.history.commits import GraphCommit
@@ -151,7 +151,11 @@ def build_missing_indices(
         if not owns(state.branch, entry) and _lacks_some(graph, catalog, entry, work)
     ]
     tables = Tables("index", {entry.table_key: entry.row_count for entry in (*owned, *inherited)}, progress)
-    staged, pending = _stage(graph, catalog, owned, work, tables)
+    try:
+        staged, pending = _stage(graph, catalog, owned, work, tables)
+    except HistoricalVersionReclaimed:
+        graph.parts.branches.confirm(state.branch)  # its tables went with it
+        raise
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
         return IndexResult(None, tuple(pending))

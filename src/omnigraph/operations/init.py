@@ -20,6 +20,7 @@ from omnigraph.core.errors import (
     InitializationClaimed,
     InitializationIndeterminate,
     OmnigraphError,
+    StorageError,
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import shielded
@@ -104,11 +105,7 @@ def init_graph(
 
 
 def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> None:
-    claim = {"genesis": genesis, "host": host_name(), "pid": process_id(), "started_at": parts.clock()}
-    if not parts.adapter.write_text_if_absent(INIT_CLAIM, json.dumps(claim)):
-        raise InitializationClaimed(
-            f"{INIT_CLAIM} exists: another init is running, or died before it was done"
-        )
+    _claim(parts, genesis)
     try:
         _refuse_existing(parts, force=force)
     except OmnigraphError:
@@ -117,6 +114,26 @@ def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> N
     _write_contract(parts, contract)
     _create_physically(parts, contract, genesis)
     parts.adapter.delete(INIT_CLAIM)
+
+
+def _claim(parts: Parts, genesis: str) -> None:
+    """Claim the place; where the answer was lost, what is there tells whose claim it is."""
+    claim = {"genesis": genesis, "host": host_name(), "pid": process_id(), "started_at": parts.clock()}
+    text = json.dumps(claim)
+    try:
+        is_ours = parts.adapter.write_text_if_absent(INIT_CLAIM, text)
+    except StorageError:
+        found = parts.adapter.read_text_if_exists(INIT_CLAIM)
+        if found is None:
+            raise
+        is_ours = found == text
+    else:
+        is_ours = is_ours or parts.adapter.read_text_if_exists(INIT_CLAIM) == text
+    if not is_ours:
+        raise InitializationClaimed(
+            f"{INIT_CLAIM} exists: another init is running, or died before it was done; if none runs, "
+            "remove that file and start over"
+        )
 
 
 def _refuse_existing(parts: Parts, *, force: bool) -> None:

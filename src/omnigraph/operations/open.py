@@ -342,8 +342,7 @@ def close(graph: OpenGraph) -> None:
     graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.close()
-    if graph.parts.writer is not None:
-        graph.parts.writer.close()
+    _end(graph.parts)
 
 
 def refresh(graph: OpenGraph, *, actor: str | None = None, branch: str | None = None) -> None:

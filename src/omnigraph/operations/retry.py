@@ -28,6 +28,7 @@ from omnigraph.core.errors import (
     HistoricalVersionReclaimed,
     ReadSetChanged,
     RecoveryRequired,
+    StorageError,
 )
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.state import ManifestState
@@ -122,9 +123,9 @@ def retry_begun(
         try:
             return attempt(begun)
         except (ExpectedVersionMismatch, ReadSetChanged) as conflict:
-            base = begun.base or graph.state(branch)
             if conflict.recovery_operation_id is not None:
                 raise
+            base = begun.base or graph.state(branch)
             if graph.heal_late():
                 continue
             if maintenance and _is_maintenance(graph, base, conflict):
@@ -152,7 +153,7 @@ def retry_begun(
         except RecoveryRequired as blocked:
             # Upkeep that lost its race leaves work that only the next healing finishes; a write of ours that
             # ended unfinished is never of that kind.
-            if not maintenance or not _is_left_by_layout_write(graph, blocked.operation_id):
+            if not maintenance or not _is_left_by_layout_write(graph, blocked):
                 raise
             maintenance -= 1
             graph.heal()
@@ -198,8 +199,13 @@ def _is_left_by_layout(graph: OpenGraph, conflict: Lost) -> bool:
     )
 
 
-def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:
-    sidecar = reread(graph.parts, f"{RECOVERY_DIR}/{operation_id}.json")
+def _is_left_by_layout_write(graph: OpenGraph, blocked: RecoveryRequired) -> bool:
+    """Return whether what is unfinished is maintenance; where nobody can say now, it may be our own write."""
+    try:
+        sidecar = reread(graph.parts, f"{RECOVERY_DIR}/{blocked.operation_id}.json")
+    except StorageError as error:  # the caller must not take this for a write without effect
+        blocked.add_note(f"what is left of it could not be looked at: {error}")
+        return False
     return sidecar is not None and is_layout_only(sidecar.writer_kind)
 
 

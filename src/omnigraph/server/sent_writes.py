@@ -4,7 +4,8 @@ K1  A caller names a write in a header. Its answer, also a refusal of the engine
     name: by the same actor, for the same graph, in the process that carried the write out.
 K2  A write that is under way or was carried out is not carried out again under its name, nor one of which a
     part waits for recovery: it may still land.
-K3  What is kept is bounded: the oldest answers go first, and a name that is gone is unknown, not refused.
+K3  What is kept is bounded: the oldest answers go first, and a name that is gone is unknown, not refused. A
+    write that is under way keeps its name: there are no more of them than are let in at once.
 """
 
 import threading
@@ -93,5 +94,8 @@ class SentWrites:
     def _put(self, name: WriteName, write: SentWrite) -> None:
         self._writes[name] = write
         self._writes.move_to_end(name)
-        while len(self._writes) > self._kept_max:
-            self._writes.popitem(last=False)  # K3
+        if len(self._writes) > self._kept_max:
+            over = (key for key, kept in self._writes.items() if kept.state is not WriteState.UNDER_WAY)  # K3
+            oldest = next(over, None)
+            if oldest is not None:
+                del self._writes[oldest]

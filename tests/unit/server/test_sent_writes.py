@@ -67,3 +67,17 @@ def test_what_is_kept_is_bounded() -> None:
     kept = [writes.find(name) for name in names]
     assert kept[0] is None
     assert [(known.status, known.content) for known in kept[1:] if known is not None] == [(200, None)] * 2
+
+
+def test_a_write_that_is_under_way_keeps_its_name_however_many_come_behind_it() -> None:
+    writes = SentWrites(kept_max=3)
+    writes.begin(NAME)
+    for number in range(10):
+        other = WriteName(None, "atlas", f"{number:016}")
+        writes.begin(other)
+        writes.answered(other, Response(b"{}", 400), had_no_effect=True)
+
+    with pytest.raises(BadRequest, match="was sent before"):
+        writes.begin(NAME)
+    kept = [writes.find(WriteName(None, "atlas", f"{number:016}")) for number in range(10)]
+    assert [known is not None for known in kept] == [False] * 8 + [True] * 2

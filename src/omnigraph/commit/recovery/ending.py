@@ -14,7 +14,14 @@ from dataclasses import replace
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.fence import is_fence
-from omnigraph.core.errors import BranchInUse, BranchNotFound, CommitConflict, StaleCommit, StorageError
+from omnigraph.core.errors import (
+    BranchInUse,
+    BranchNotFound,
+    CommitConflict,
+    RecoveryRequired,
+    StaleCommit,
+    StorageError,
+)
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch
 from omnigraph.history.identity import BranchIdentity
@@ -71,6 +78,14 @@ def _is_fenced(parts: Parts, ending: Branch, version: int) -> bool:
     if parts.store.latest_version(address) == version:
         handle = parts.store.open_at(address, version)
         healer = "" if parts.writer is None else parts.writer.writer_id
-        with suppress(CommitConflict, StaleCommit):  # somebody was faster: with a publish, or the same fence
-            TableUndo(parts.store).commit_fence(handle, operation_id=ending.ref, healer=healer)
+        try:
+            with suppress(
+                CommitConflict, StaleCommit
+            ):  # somebody was faster: with a publish, or the same fence
+                TableUndo(parts.store).commit_fence(handle, operation_id=ending.ref, healer=healer)
+        except RecoveryRequired as error:  # there is no sidecar: whoever uses the branch next decides (E2)
+            told = (
+                f"it is not known yet whether branch '{ending.name}' has ended; whoever uses it next decides"
+            )
+            raise StorageError(f"{told}: {error}", kind="unknown") from error
     return is_fence(parts.store.transaction_info(address, version + 1))

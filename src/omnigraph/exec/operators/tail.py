@@ -137,7 +137,8 @@ def _exact_sums(values: Floats, weight: Counts | None, of_row: Counts, count: in
     while (greatest := float(np.abs(rest).max(initial=0.0))) > 0.0:
         exponent = int(np.frexp(greatest)[1]) + max(occurrences, 1).bit_length() + 1
         if exponent > 1_000:  # near the end of the range the cut itself would overflow
-            return total + np.bincount(of_row, rest if weight is None else rest * weight, count)
+            with np.errstate(over="ignore"):  # a sum beyond the range is infinite, as it says
+                return total + np.bincount(of_row, rest if weight is None else rest * weight, count)
         unit = 2.0**exponent
         part = (unit + rest) - unit
         rest = rest - part

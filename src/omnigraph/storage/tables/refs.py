@@ -6,6 +6,8 @@ B3  On a disk the library also makes a second, empty folder of refs beside the g
     percent signs in place of some characters. Nothing is ever stored there, and it is removed at once.
 B4  A ref of an earlier format may lie inside the folder of another one (`a/b` in `a`). The outer one is not
     dropped while the inner one is there.
+B5  The object that names a ref is written last. A store that took it, and whose answer was lost, refuses it
+    when it is sent again: what is listed tells whether a ref is made.
 """
 
 import re
@@ -51,11 +53,23 @@ class RefStore:
         try:
             with translated(f"fork {source.open_uri} at version {version}"):
                 dataset.create_branch(ref, start)
+        except StorageError:
+            if not self._is_listed(address, version):
+                raise
         finally:
             self._store.count_io(dataset)
             _remove_stray_folder(TableAddress(source.uri).local_path)
         self._store.ref_starts.learn(address, RefStart(source.ref, version))
         return address
+
+    def _is_listed(self, address: TableAddress, version: int) -> bool:
+        """Return whether a ref that was asked for is there although that failed (B5)."""
+        assert address.ref is not None, "main is not a ref"
+        try:
+            found = listed_refs(self._store.open_unshared(TableAddress(address.uri))).get(address.ref)
+        except (StorageError, *LANCE_ERRORS):
+            return False  # the first error is raised: nobody names what may be left
+        return found is not None and found["parent_version"] == version
 
     def drop(self, address: TableAddress) -> None:
         """Remove a ref with all that was written on it; success when it is gone already (B2).
