@@ -166,13 +166,17 @@ def test_a_branch_that_is_forbidden_and_one_that_is_not_there_get_one_answer(wor
 def test_a_pinned_side_of_a_comparison_is_one_that_the_branch_has(world: Graph) -> None:
     main, june = head_of(world, "main"), head_of(world, "june")
     graph = internals(world)
-    begun = graph.state("june").commits.oldest_first(above=0)
-    first = next(iter(begun)).graph_commit_id
+    state = graph.state("june")
+    begun = state.commits.head_at(graph.parts.branches.require("june").parent_manifest_version)
+    assert begun is not None
+    first = begun.graph_commit_id
+    before = next(iter(state.commits.oldest_first(above=0))).graph_commit_id
+    assert before not in {first, june}
     guard(world, JUNE_ONLY)
 
     assert read_target(graph, PinnedTarget("june", june), "ann").head.graph_commit_id == june
     assert read_target(graph, PinnedTarget("june", first), "ann").head.graph_commit_id == first
-    for name, commit in (("june", main), (june, first), ("june", new_ulid())):
+    for name, commit in (("june", main), (june, first), ("june", before), ("june", new_ulid())):
         with pytest.raises(CommitNotFound):
             read_target(graph, PinnedTarget(name, commit), "ann")
     with pytest.raises(PolicyDenied):

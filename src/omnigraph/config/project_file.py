@@ -150,6 +150,8 @@ def _alias(name: str, section: Section) -> ProjectAlias:
 def _policy(section: Section) -> Path | None:
     policy = section.section("policy")
     path = _path(policy, "file")
+    if path is None and section.mentions("policy"):  # whoever writes the word wants to be guarded by it
+        section.refuse("policy", "names no file: give 'file', or leave 'policy' out")
     policy.end()
     return path
 

@@ -45,6 +45,10 @@ class Section:
         """Return whether a key has a value."""
         return self._ask(key) is not None
 
+    def mentions(self, key: str) -> bool:
+        """Return whether a key is there, perhaps without a value."""
+        return key in self._members
+
     def text(self, key: str) -> str | None:
         """Return a text, or None if the key is absent."""
         value = self._ask(key)

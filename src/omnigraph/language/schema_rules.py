@@ -77,9 +77,10 @@ def _interface(interface: Interface) -> Iterator[Diagnostic]:
 
 def _node(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
     yield from _head(node.annotations)
+    promised = _promised(node, interfaces)
     for item in node.properties:
         yield from _type_and_name(item)
-        yield from _interface_types(node, item, interfaces)
+        yield from _interface_types(item, promised.get(item.name.text, ()))
     for implemented in node.implements:
         if implemented.text not in interfaces:
             message = f"unknown interface '{implemented.text}'"  # S09
@@ -155,17 +156,24 @@ def _type_and_name(item: PropertyDeclaration) -> Iterator[Diagnostic]:
         seen.add(value.text)
 
 
-def _interface_types(
-    node: Node, item: PropertyDeclaration, interfaces: dict[str, Interface]
-) -> Iterator[Diagnostic]:
-    name = item.name.text
+def _promised(node: Node, interfaces: dict[str, Interface]) -> dict[str, list[tuple[str, ValueType]]]:
+    """Return what the interfaces of a node promise, by the names of the properties."""
+    promised: dict[str, list[tuple[str, ValueType]]] = {}
     for implemented in node.implements:
         interface = interfaces.get(implemented.text)
-        for promised in interface.properties if interface else ():
-            wanted, found = promised.type.value_type, item.type.value_type
-            if promised.name.text == name and wanted != found:  # S10
-                message = f"'{name}' is {found} here, but {wanted} in interface '{implemented.text}'"
-                yield Diagnostic(message, item.type.span)
+        for item in interface.properties if interface else ():
+            promised.setdefault(item.name.text, []).append((implemented.text, item.type.value_type))
+    return promised
+
+
+def _interface_types(
+    item: PropertyDeclaration, promised: Sequence[tuple[str, ValueType]]
+) -> Iterator[Diagnostic]:
+    found = item.type.value_type
+    for interface, wanted in promised:
+        if wanted != found:  # S10
+            message = f"'{item.name.text}' is {found} here, but {wanted} in interface '{interface}'"
+            yield Diagnostic(message, item.type.span)
 
 
 def _property(

@@ -37,7 +37,7 @@ SnapshotLike: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PinnedTarget:
-    """What a target showed at a commit of its own: of a page that continues where another ended."""
+    """What a branch has shown since it began, at a commit: of a page that continues where another ended."""
 
     name: str
     commit_id: str
@@ -51,7 +51,7 @@ def read_target(graph: OpenGraph, target: Target, actor: str | None) -> Snapshot
 
     Raises:
         NotFoundError: there is neither a branch nor a commit of that name.
-        CommitNotFound: the branch does not have the commit that it is pinned to.
+        CommitNotFound: the branch has never shown the commit that it is pinned to.
         PolicyDenied: the actor may not read it.
     """
     if isinstance(target, Snapshot):
@@ -64,9 +64,19 @@ def read_target(graph: OpenGraph, target: Target, actor: str | None) -> Snapshot
         return found
     state = graph.state(name) if is_branch else None
     commit = None if state is None else state.commits.find(target.commit_id)
-    if state is None or commit is None:
+    if state is None or commit is None or commit.manifest_version < _beginning(graph, state):
         raise CommitNotFound(target.commit_id)
     return state.snapshot_at(commit.manifest_version)
+
+
+def _beginning(graph: OpenGraph, state: ManifestState) -> int:
+    """Return the version of the first commit that a branch has shown: what is before it landed elsewhere."""
+    if state.branch.is_main:
+        return 0
+    start = graph.parts.branches.require(state.branch.name, state.branch.ref).parent_manifest_version
+    first = state.commits.head_at(start)
+    assert first is not None, "a branch begins at a version that has a commit"
+    return first.manifest_version
 
 
 def _of_branch(graph: OpenGraph, actor: str | None, name: str, *, may_read_all: bool) -> Snapshot | None:

@@ -57,6 +57,14 @@ def test_everything_it_may_hold(tmp_path: Path) -> None:
     assert (change.kind, change.branch, change.graph, change.query_name) == ("mutation", "june", "desk", None)
 
 
+@pytest.mark.case("surfaces", 927)
+@pytest.mark.parametrize("text", ["policy:\n", "policy: {}\n", "policy: { file: }\n"])
+@pytest.mark.parametrize("place", ["", "server:\n  ", "graphs:\n  a:\n    uri: a.omni\n    "])
+def test_a_policy_without_a_file_is_refused(tmp_path: Path, place: str, text: str) -> None:
+    with pytest.raises(BadRequest, match="policy names no file"):
+        read(tmp_path, place + text)
+
+
 @pytest.mark.case("surfaces", 91)
 def test_paths_and_graphs_lie_beside_the_file(tmp_path: Path) -> None:
     found, _ = read(tmp_path, WHOLE)

@@ -59,7 +59,7 @@ def given_rows(data: object, mode: str, ask: Callable[[], Catalog]) -> ArrowRows
             if mode == "overwrite" and len(inputs) > 1:
                 _refuse_emptied(inputs)
             return _joined(catalog, inputs)
-        case _ if callable(data):
+        case _ if callable(data) and not isinstance(data, type):
             catalog = ask()
             return _joined(catalog, [data(catalog)])
         case Iterable() if getattr(data, "ndim", None) != 0:  # such an array has no items

@@ -117,7 +117,7 @@ def _data(catalog: Catalog, data: GivenData) -> Iterator[LoadInput]:
     elif isinstance(data, Mapping):
         for name, table in data.items():
             yield table_input(catalog, name, table)
-    elif callable(data):
+    elif callable(data) and not isinstance(data, type):
         yield from data(catalog)
     elif isinstance(data, Iterable) and getattr(data, "ndim", None) != 0:  # such an array has no items
         yield from _items(catalog, data)
