@@ -9,6 +9,7 @@ from omnigraph.agents.parameters import QueryParameters, row_limit
 from omnigraph.agents.place import GraphPlace
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
+from omnigraph.graph.arguments import given_names
 
 NodeName = tuple[str, str]  # of a node: its type and its id
 
@@ -57,7 +58,7 @@ def follow(
     row_limit("reached_max", count)
     catalog = place.catalog
     walk = _Walk(place, catalog, at)
-    chosen = [checked_edge(catalog, name) for name in edges]
+    chosen = [checked_edge(catalog, name) for name in given_names("follow", edges) or ()]
     frontier: dict[str, list[object]] = {name: list(keys) for name, keys in starts.items() if keys}
     seen: set[NodeName] = {(name, str(key)) for name, keys in frontier.items() for key in keys}
     found: list[ReachedNode] = []

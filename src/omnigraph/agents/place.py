@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from omnigraph.agents.arguments import check_finite
 from omnigraph.core.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class GraphPlace:
         """Write records of NDJSON as one commit; both kinds of graphs take them as bytes.
 
         Raises:
-            BadRequest: a value has no form in JSON.
+            BadRequest: a value has no form in JSON, or is no number that a graph holds.
         """
         return self.graph.load(ndjson(records), mode, branch=self.branch, index=index)
 
@@ -52,7 +53,7 @@ def ndjson(records: Iterable[GraphRecord]) -> bytes:
     """Return records as lines of JSON.
 
     Raises:
-        BadRequest: a value has no form in JSON.
+        BadRequest: a value has no form in JSON, or is no number that a graph holds.
     """
     return b"\n".join(_line(record) for record in records)
 
@@ -68,12 +69,15 @@ def edge_record(type_name: str, source: str, target: str, data: GraphRecord) -> 
 
 
 def _line(record: GraphRecord) -> bytes:
+    kind, data = record.get("type") or record.get("edge"), record.get("data", {})
     try:
-        return orjson.dumps(record, default=_plain, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_UTC_Z)
+        line = orjson.dumps(record, default=_plain, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_UTC_Z)
     except TypeError as error:
-        raise BadRequest(
-            f"a value of {record.get('type') or record.get('edge')} cannot be stored: {error}"
-        ) from error
+        raise BadRequest(f"a value of {kind} cannot be stored: {error}") from error
+    assert isinstance(data, dict)
+    for name, value in data.items():
+        check_finite(f"{kind}.{name}", value)
+    return line
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - what orjson can write

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omnigraph.agents.arguments import check_finite
 from omnigraph.agents.conditions import AllOf, WantedNodes, clauses
 from omnigraph.agents.declarations import NodeWanted, declare, property_word, type_word
 from omnigraph.agents.parameters import QueryParameters, row_limit
@@ -74,10 +75,12 @@ class Texts:
         The type is made if there is none, for vectors as long as these.
 
         Raises:
-            BadRequest: the type cannot hold texts like these.
+            BadRequest: the type cannot hold texts like these, or a vector has what is no number.
         """
         if not rows:
             return
+        for row in rows:  # before the type is made
+            check_finite(f"the vector of '{row.key}'", row.vector)
         type_ = self._declared(rows)
         records = [node_record(type_.name, self._data(type_, row)) for row in rows]
         self.place.load(records, index=index)

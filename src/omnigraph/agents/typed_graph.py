@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from omnigraph.agents.arguments import check_finite
 from omnigraph.agents.declarations import (
     EdgeWanted,
     NodeWanted,
@@ -164,7 +165,7 @@ def _type_of(where: str, values: Sequence[object]) -> ValueType:
     """Return the one type of values of Python.
 
     Raises:
-        BadRequest: they are of several types, or of one that no property has.
+        BadRequest: they are of several types, of one that no property has, or no numbers.
     """
     is_list = any(isinstance(value, list | tuple) for value in values)
     items = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
@@ -174,6 +175,7 @@ def _type_of(where: str, values: Sequence[object]) -> ValueType:
     (scalar, *others) = found
     if others or scalar is None or is_list != all(isinstance(value, list | tuple) for value in values):
         raise BadRequest(f"{where} has no one type: {', '.join(shown(value) for value in values[:3])}")
+    check_finite(where, items)
     return ValueType(scalar, is_list=is_list)
 
 

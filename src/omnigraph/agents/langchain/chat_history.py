@@ -9,6 +9,8 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 
 from omnigraph.agents.texts import json_text
 from omnigraph.agents.threads import ChatLine, ChatThreads, branch_of
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import named
 from omnigraph.history.identity import MAIN
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ class OmnigraphChatHistory(BaseChatMessageHistory):
         return messages_from_dict([json.loads(kept.body) for kept in self._threads.read(self.thread)])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages at the end, as one commit."""
+        """Add messages at the end, as one commit.
+
+        Raises:
+            BadRequest: one is no message.
+        """
         self._threads.append(self.thread, [_message(message) for message in messages])
 
     def clear(self) -> None:
@@ -56,6 +62,8 @@ class OmnigraphChatHistory(BaseChatMessageHistory):
         return self._threads.merge(self.thread, into, delete_branch=delete_branch, message=message)
 
 
-def _message(message: BaseMessage) -> ChatLine:
+def _message(message: object) -> ChatLine:
+    if not isinstance(message, BaseMessage):
+        raise BadRequest(f"a chat history has messages of LangChain, and {named(message)} is none")
     body = json_text(message_to_dict(message), f"a message of type {message.type}")
     return ChatLine(message.type, message.text, body)

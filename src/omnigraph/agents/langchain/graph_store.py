@@ -9,6 +9,7 @@ from omnigraph.agents.place import GraphPlace
 from omnigraph.agents.texts import TextNames
 from omnigraph.agents.typed_graph import FoundGraph, put
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import named
 
 if TYPE_CHECKING:
     from omnigraph.agents.place import AnyGraph
@@ -69,6 +70,10 @@ class OmnigraphGraphStore:
         """
         found = FoundGraph()
         for document in graph_documents:
+            if not (hasattr(document, "nodes") and hasattr(document, "relationships")):
+                raise BadRequest(
+                    f"a graph document has nodes and relationships, and {named(document)} has not"
+                )
             mentioned = [found.node(node.type, node.id, node.properties) for node in document.nodes]
             for relation in document.relationships:
                 ends = [

@@ -9,6 +9,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
+from omnigraph.agents.arguments import listed_ids, listed_texts
 from omnigraph.agents.conditions import wanted_of
 from omnigraph.agents.parameters import row_limit
 from omnigraph.agents.place import GraphPlace
@@ -60,13 +61,14 @@ class OmnigraphVectorStore(VectorStore):
         """Store texts as one commit and return their ids; where none is given, one is made.
 
         Raises:
-            BadRequest: there are not as many ids or metadata as texts.
+            BadRequest: there are not as many ids or metadata as texts, or they are no lists of texts.
         """
-        listed = list(texts)
-        for name, given in (("metadatas", metadatas), ("ids", ids)):
+        listed = listed_texts("texts", texts)
+        given_ids = None if ids is None else listed_ids("ids", ids)
+        for name, given in (("metadatas", metadatas), ("ids", given_ids)):
             if given is not None and len(given) != len(listed):
                 raise BadRequest(f"there are {len(listed)} texts and {len(given)} {name}")
-        keys = [key or _new_id() for key in (ids or [None] * len(listed))]
+        keys = [key or _new_id() for key in (given_ids or [None] * len(listed))]
         vectors = self._embedding.embed_documents(listed) if listed else []
         given_metadata = metadatas or [{} for _ in listed]
         self._put(keys, listed, vectors, given_metadata)
@@ -100,18 +102,22 @@ class OmnigraphVectorStore(VectorStore):
         """Delete documents as one commit, and every edge that touches them; unknown ids do no harm.
 
         Raises:
-            BadRequest: no ids are given: everything is never deleted by leaving something out.
+            BadRequest: no list of ids is given: everything is never deleted by leaving something out.
         """
         if ids is None:
             raise BadRequest("delete needs ids: a list of those of the documents to delete")
-        self.texts.delete(ids)
+        self.texts.delete(listed_texts("ids", ids))
         return True
 
     # Reading
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents of these ids that are there, in the order of the ids."""
-        return [document_of(found) for found in self.texts.get(list(ids))]
+        """Return the documents of these ids that are there, in the order of the ids.
+
+        Raises:
+            BadRequest: it is no list of ids.
+        """
+        return [document_of(found) for found in self.texts.get(listed_texts("ids", ids))]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:  # noqa: ANN401
         """Return the `k` closest documents, closest first; `filter` applies before they are ranked."""

@@ -7,6 +7,8 @@ from llama_index.core.storage.chat_store.base import BaseChatStore
 from pydantic import PrivateAttr
 
 from omnigraph.agents.threads import ChatLine, ChatThreads, KeptMessage
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import named
 from omnigraph.history.identity import MAIN
 
 if TYPE_CHECKING:
@@ -54,7 +56,13 @@ class OmnigraphChatStore(BaseChatStore):
         return found or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete the message at a place, counted from 0, and return it; None if there is none."""
+        """Delete the message at a place, counted from 0, and return it; None if there is none.
+
+        Raises:
+            BadRequest: the place is no whole number.
+        """
+        if not isinstance(idx, int) or isinstance(idx, bool):
+            raise BadRequest(f"idx must be a whole number, not {named(idx)}")
         found = self._threads.read(key)
         if not 0 <= idx < len(found):
             return None

@@ -18,6 +18,7 @@ from llama_index.core.graph_stores.types import (
 )
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
+from omnigraph.agents.arguments import check_finite
 from omnigraph.agents.conditions import OneOf, PropertyTest, clauses
 from omnigraph.agents.declarations import EdgeWanted, NodeWanted, declare
 from omnigraph.agents.parameters import QueryParameters, row_limit
@@ -25,6 +26,8 @@ from omnigraph.agents.place import GraphPlace, GraphRecord, edge_record, node_re
 from omnigraph.agents.texts import json_object, json_text
 from omnigraph.agents.typed_graph import edge_id
 from omnigraph.core.errors import BadRequest, KeyConflict, UnsupportedError
+from omnigraph.core.values import named
+from omnigraph.graph.arguments import given_names
 from omnigraph.operations.retry import RetryTime
 
 if TYPE_CHECKING:
@@ -71,13 +74,13 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         """Store nodes as one commit.
 
         Raises:
-            BadRequest: properties have no form in JSON, or vectors are not as long as those that are there.
+            BadRequest: one is no node, properties have no form in JSON, or vectors are no numbers or not as
+                long as those that are there.
         """
         if not nodes:
             return
-        dimension = next((len(node.embedding) for node in nodes if node.embedding is not None), None)
-        self._declare(dimension)
-        records = {node.id: node_record(NODE, _data(node)) for node in nodes}
+        records = {data["key"]: node_record(NODE, data) for data in map(_data, nodes)}
+        self._declare(next((len(node.embedding) for node in nodes if node.embedding is not None), None))
         self._place.load(records.values(), index=True)
 
     def upsert_relations(self, relations: list[Relation]) -> None:
@@ -131,18 +134,23 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         properties: dict[str, Any] | None = None,
         ids: list[str] | None = None,
     ) -> None:
-        """Delete nodes by name, by id or by any of some properties, and relations by label, as one commit."""
+        """Delete nodes by name, by id or by any of some properties, and relations by label, as one commit.
+
+        Raises:
+            BadRequest: names or ids are no lists of texts.
+        """
+        names, identities = given_names("entity_names", entity_names), given_names("ids", ids)
+        labels = given_names("relation_names", relation_names)
         if NODE not in self._place.catalog.nodes:
             return
-        keys = [name.replace('"', " ") for name in entity_names or []] + list(ids or [])
+        keys = [name.replace('"', " ") for name in names or ()] + list(identities or ())
         keys += [node.id for node in self.get(properties=properties)] if properties else []
         parameters = QueryParameters()
         statements = [
             f"    delete {NODE} where key = {parameters.add(key, 'String')}" for key in dict.fromkeys(keys)
         ]
         statements += [
-            f"    delete {EDGE} where label = {parameters.add(label, 'String')}"
-            for label in relation_names or []
+            f"    delete {EDGE} where label = {parameters.add(label, 'String')}" for label in labels or ()
         ]
         if statements:
             text = parameters.query("\n".join(statements))
@@ -153,12 +161,19 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
     def get(
         self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
     ) -> list[LabelledNode]:
-        """Return the nodes of some ids, or with any of some properties, or both; without either, all."""
+        """Return the nodes of some ids, or with any of some properties, or both; without either, all.
+
+        Raises:
+            BadRequest: the ids are no list of texts.
+        """
+        identities = given_names("ids", ids)
         type_ = self._place.catalog.nodes.get(NODE)
         if type_ is None:
             return []
         parameters = QueryParameters()
-        conditions = [] if ids is None else [f"{parameters.add(list(ids), '[String]')} contains $n.key"]
+        conditions = (
+            [] if identities is None else [f"{parameters.add(list(identities), '[String]')} contains $n.key"]
+        )
         if properties:
             tests = OneOf(
                 tuple(PropertyTest("properties", "contains", text) for text in _fragments(properties))
@@ -176,16 +191,22 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         properties: dict[str, Any] | None = None,
         ids: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return relations with their ends that satisfy all that is given; without any of it, none."""
-        if not (entity_names or relation_names or properties or ids):
+        """Return relations with their ends that satisfy all that is given; without any of it, none.
+
+        Raises:
+            BadRequest: names or ids are no lists of texts.
+        """
+        names, identities = given_names("entity_names", entity_names), given_names("ids", ids)
+        labels = given_names("relation_names", relation_names)
+        if not (names or labels or properties or identities):
             return []
-        named = [{name.replace('"', " ") for name in entity_names}] if entity_names else []
-        named += [set(ids)] if ids else []
-        found = self._triplets(sorted(named[0]) if named else None, relation_names or None)
+        wanted = [{name.replace('"', " ") for name in names}] if names else []
+        wanted += [set(identities)] if identities else []
+        found = self._triplets(sorted(wanted[0]) if wanted else None, labels or None)
         return [
             triplet
             for triplet in found.values()
-            if all({triplet[0].id, triplet[2].id} & names for names in named)
+            if all({triplet[0].id, triplet[2].id} & keys for keys in wanted)
             and (not properties or any(_has_any(part.properties, properties) for part in triplet))
         ]
 
@@ -196,8 +217,14 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         limit: int = 30,
         ignore_rels: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the relations around nodes, both ways, up to some hops away: each once, nearest first."""
+        """Return the relations around nodes, both ways, up to some hops away: each once, nearest first.
+
+        Raises:
+            BadRequest: a number is none from 0 on, or the labels to leave out are no list of texts.
+        """
         row_limit("depth", depth)
+        row_limit("limit", limit)
+        ignored = given_names("ignore_rels", ignore_rels) or ()
         frontier = {node.id for node in graph_nodes}
         seen = set(frontier)
         found: dict[str, Triplet] = {}
@@ -205,11 +232,11 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
             if not frontier or len(found) >= limit:
                 break
             step = self._triplets(sorted(frontier), None)
-            kept = {key: item for key, item in step.items() if item[1].label not in (ignore_rels or [])}
+            kept = {key: item for key, item in step.items() if item[1].label not in ignored}
             found |= {key: item for key, item in kept.items() if key not in found}
             frontier = {end.id for item in kept.values() for end in (item[0], item[2])} - seen
             seen |= frontier
-        return list(found.values())[: row_limit("limit", limit)]
+        return list(found.values())[:limit]
 
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
         """Return the rows of a read, given as `.gq`; a mutation is refused."""
@@ -311,7 +338,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
 def _data(node: LabelledNode) -> GraphRecord:
     is_chunk = isinstance(node, ChunkNode)
     if not is_chunk and not isinstance(node, EntityNode):
-        raise BadRequest(f"a {type(node).__name__} is neither an EntityNode nor a ChunkNode")
+        raise BadRequest(f"{named(node)} is neither an EntityNode nor a ChunkNode")
     data: GraphRecord = {
         "key": node.id,
         "kind": CHUNK if is_chunk else ENTITY,
@@ -319,7 +346,10 @@ def _data(node: LabelledNode) -> GraphRecord:
         "text": node.text if isinstance(node, ChunkNode) else node.name,  # type: ignore[attr-defined] # checked above
         "properties": _json(node.properties, f"the properties of '{node.id}'"),
     }
-    return data if node.embedding is None else data | {"embedding": [float(item) for item in node.embedding]}
+    if node.embedding is None:
+        return data
+    check_finite(f"the vector of '{node.id}'", node.embedding)
+    return data | {"embedding": [float(item) for item in node.embedding]}
 
 
 def _node(data: Any) -> LabelledNode:  # noqa: ANN401 - a whole entity

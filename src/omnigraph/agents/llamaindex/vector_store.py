@@ -20,6 +20,7 @@ from omnigraph.agents.llamaindex.filters import conditions_of
 from omnigraph.agents.place import GraphPlace
 from omnigraph.agents.texts import FoundText, TextNames, TextRanking, TextRow, Texts
 from omnigraph.core.errors import UnsupportedError
+from omnigraph.graph.arguments import given_names
 
 if TYPE_CHECKING:
     from omnigraph.agents.place import AnyGraph
@@ -119,7 +120,7 @@ class OmnigraphNodeStore(BasePydanticVectorStore):
             query.node_ids or None, query.filters
         )  # an index without any sends an empty list
         if query.doc_ids:
-            wanted = AllOf((wanted, PropertyTest(SOURCE, "in", query.doc_ids)))
+            wanted = AllOf((wanted, PropertyTest(SOURCE, "in", given_names("doc_ids", query.doc_ids))))
         found = self._texts.search(
             ranking=ranking,
             count=query.similarity_top_k,
@@ -140,10 +141,10 @@ class OmnigraphNodeStore(BasePydanticVectorStore):
         return node
 
     def _chosen(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> WantedNodes:
-        wanted = conditions_of(filters)
-        if node_ids is None:
+        wanted, keys = conditions_of(filters), given_names("node_ids", node_ids)
+        if keys is None:
             return wanted
-        return AllOf((PropertyTest(self._texts.names.key, "in", node_ids), wanted))
+        return AllOf((PropertyTest(self._texts.names.key, "in", keys), wanted))
 
     # The same, beside an event loop
 
