@@ -6,7 +6,7 @@ K2  A property that is not mentioned keeps its value; two relationships of one t
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
@@ -134,13 +134,37 @@ def _checked_key(type_: NodeType) -> str:
 
 
 def _properties(properties: Mapping[str, object]) -> dict[str, object]:
-    """Return properties that have a value, under the names that they get in the schema."""
-    return {property_word(name): value for name, value in properties.items() if value is not None}
+    """Return properties that have a value, under the names that they get in the schema.
+
+    Raises:
+        BadRequest: two of them would get the same name, and one value would be lost.
+    """
+    return _renamed(properties, property_word)
 
 
 def _beside_key(properties: Mapping[str, object], key: str) -> dict[str, object]:
-    """Return properties none of which has the name of the key: the id is its value."""
-    return {f"{name}_" if name == key else name: value for name, value in properties.items()}
+    """Return properties none of which has the name of the key: the id is its value.
+
+    Raises:
+        BadRequest: the name that one gets instead is taken.
+    """
+    return _renamed(properties, lambda name: f"{name}_" if name == key else name)
+
+
+def _renamed(properties: Mapping[str, object], word_of: Callable[[str], str]) -> dict[str, object]:
+    names: dict[str, str] = {}
+    renamed: dict[str, object] = {}
+    for name, value in properties.items():
+        if value is None:
+            continue
+        word = word_of(name)
+        if word in names:
+            raise BadRequest(
+                f"the properties {shown(names[word])} and {shown(name)} would both be called {word}: "
+                "rename one of them"
+            )
+        names[word], renamed[word] = name, value
+    return renamed
 
 
 def _types(

@@ -151,6 +151,30 @@ def test_what_is_no_number_is_never_stored_as_null(graph: Graph, value: object) 
     assert graph.commits(limit=1) == head
 
 
+@pytest.mark.case("surfaces", 923)
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"First Name": "one", "first_name": "two"}, "'First Name' and 'first_name' .* first_name: rename"),
+        ({"Key": "one", "key": "two"}, "'Key' and 'key' would both be called key: rename"),
+        ({"key": "one", "key_": "two"}, "'key' and 'key_' would both be called key_: rename"),
+        ({"id": "one", "id_": "two"}, "'id' and 'id_' would both be called id_: rename"),
+    ],
+)
+def test_two_properties_of_one_name_are_refused(graph: Graph, properties: dict[str, Any], told: str) -> None:
+    store = OmnigraphGraphStore(graph)
+    head = graph.commits(limit=1)
+
+    with pytest.raises(BadRequest, match=f"^the properties {told} one of them$"):
+        store.add_graph_documents(found([Node(id="Ada", type="Person", properties=properties)]))
+
+    assert graph.commits(limit=1) == head
+    one, two = properties
+    store.add_graph_documents(found([Node(id="Ada", type="Person", properties={one: None, two: "two"})]))
+    row = store.query("query q() { match { $p: Person } return { $p } }")[0]["p"]
+    assert "two" in row.values()
+
+
 @pytest.mark.case("surfaces", 926)
 def test_wrong_kinds_are_refused_and_nothing_is_written(graph: Graph) -> None:
     typed, knowledge = OmnigraphGraphStore(graph), OmnigraphPropertyGraphStore(graph)

@@ -65,8 +65,8 @@ class OmnigraphGraphStore:
         """Write graph documents as one commit, after one that adds what the schema lacks.
 
         Raises:
-            BadRequest: a label or a value cannot be stored, or the type of the sources is not there; nothing
-                is written.
+            BadRequest: a label or a value cannot be stored, two properties would get one name, or the type of
+                the sources is not there; nothing is written.
         """
         found = FoundGraph()
         for document in graph_documents:
