@@ -8,6 +8,8 @@ import orjson
 
 from omnigraph.agents.arguments import check_finite
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.span import Source
+from omnigraph.graph.arguments import required_text
 
 if TYPE_CHECKING:
     from omnigraph.catalog.model import Catalog
@@ -34,9 +36,14 @@ class GraphPlace:
         return self.graph.catalog_on(self.branch)
 
     def read(self, text: str, params: Mapping[str, object], *, at: str | None = None) -> "Result":
-        """Run a read on the newest state, or on that of a commit."""
+        """Run a read on the newest state, or on that of a commit.
+
+        Raises:
+            BadRequest: it is no text, or does what a read must not.
+        """
         branch = self.branch if at is None else None
-        return self.graph.query(text, None, params, branch=branch, snapshot=at)
+        source = Source(required_text("query", text))  # a text alone may be the name of a file (A4)
+        return self.graph.query(source, None, params, branch=branch, snapshot=at)
 
     def load(
         self, records: Iterable[GraphRecord], mode: "LoadMode" = "merge", *, index: bool = False

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from enum import Enum
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from omnigraph import BadRequest, Graph
+from omnigraph import BadRequest, Graph, ParseError
 from omnigraph.agents.langchain import OmnigraphChatHistory, OmnigraphGraphStore, OmnigraphVectorStore
 from omnigraph.agents.llamaindex import (
     OmnigraphChatStore,
@@ -22,6 +23,7 @@ from omnigraph.agents.llamaindex import (
     OmnigraphNodeStore,
     OmnigraphPropertyGraphStore,
 )
+from tests.surfaces.agents.conftest import Either
 from tests.surfaces.agents.langchain_words import WordEmbeddings
 
 NO_LISTS = [
@@ -173,6 +175,28 @@ def test_two_properties_of_one_name_are_refused(graph: Graph, properties: dict[s
     store.add_graph_documents(found([Node(id="Ada", type="Person", properties={one: None, two: "two"})]))
     row = store.query("query q() { match { $p: Person } return { $p } }")[0]["p"]
     assert "two" in row.values()
+
+
+@pytest.mark.case("surfaces", 924)
+def test_a_text_of_a_query_is_never_the_name_of_a_file(
+    either: Either, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OmnigraphVectorStore(either, WordEmbeddings()).add_texts(["cat"], ids=["a"])
+    (tmp_path / "ok.gq").write_text(QUERY)
+    (tmp_path / "secret.gq").write_text("SECRETWORD and more")
+    monkeypatch.chdir(tmp_path)
+    asks = OmnigraphGraphStore(either).query, OmnigraphPropertyGraphStore(either).structured_query
+
+    paths: list[Any] = [tmp_path / "ok.gq", None, 1, b"x"]
+    for ask in asks:
+        assert ask(QUERY) == [{"key": "a"}]
+        for name in ("ok.gq", "secret.gq", str(tmp_path / "ok.gq"), "none.gq"):
+            with pytest.raises(ParseError) as refused:
+                ask(name)
+            assert "SECRETWORD" not in str(refused.value)
+        for path in paths:
+            with pytest.raises(BadRequest, match="query must be a text, not"):
+                ask(path)
 
 
 @pytest.mark.case("surfaces", 926)

@@ -101,7 +101,7 @@ class OmnigraphGraphStore:
     # Reading
 
     def query(self, query: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Return the rows of a read, given as `.gq`; a mutation is refused."""
+        """Return the rows of a read, given as the text of `.gq`, never as a file; a mutation is refused."""
         return self._place.read(query, params or {}).rows
 
     @property

@@ -239,7 +239,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         return list(found.values())[:limit]
 
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
-        """Return the rows of a read, given as `.gq`; a mutation is refused."""
+        """Return the rows of a read, given as the text of `.gq`, never as a file; a mutation is refused."""
         return self._place.read(query, param_map or {}).rows
 
     def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:  # noqa: ANN401, ARG002
