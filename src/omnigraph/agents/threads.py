@@ -100,15 +100,7 @@ class ChatThreads:
         Raises:
             BadRequest: one is of another framework.
         """
-        place = self._place(thread)
-        if TYPE_NAME not in place.catalog.nodes:
-            return []
-        rows = self._ask(
-            place,
-            thread,
-            "    return { $m.key as key $m.position as position $m.format as format $m.body as body }\n"
-            "    order { position }",
-        )
+        rows = self._rows(thread)
         other = next((row["format"] for row in rows if row["format"] != self._form), None)
         if other is not None:
             raise BadRequest(
@@ -169,16 +161,26 @@ class ChatThreads:
         return self._graph.merge(branch_of(thread), into=into, delete_branch=delete_branch, message=message)
 
     def names(self) -> list[str]:
-        """Return the threads that have messages: on their branches, or on the one these are made from."""
-        branches = [name for name in self._graph.branches() if name.startswith(PREFIX)]
-        own = {thread_of(name) for name in branches if "/" not in name.removeprefix(PREFIX)}
-        found = {thread for thread in own if self.read(thread)}
+        """Return the threads that have messages: on their branches, or on the one these are made from.
+
+        What only looks like the branch of a thread is none, and a thread of another framework is not ours.
+        """
+        own = {thread_of(name) for name in self._graph.branches() if _is_of_thread(name)}
+        found = {thread for thread in own if self._is_ours(self._rows(thread))}
         place = GraphPlace(self._graph, self._from)
         if TYPE_NAME in place.catalog.nodes:
             text = (
-                f"    match {{ $m: {TYPE_NAME} }}\n    return {{ $m.thread as thread count($m) as messages }}"
+                f"    match {{ $m: {TYPE_NAME} }}\n"
+                "    return { $m.thread as thread $m.format as format count($m) as messages }"
             )
-            found |= {str(row["thread"]) for row in place.read(QueryParameters().query(text), {})} - own
+            by_thread: dict[str, list[dict[str, Any]]] = {}
+            for row in place.read(QueryParameters().query(text), {}).rows:
+                by_thread.setdefault(str(row["thread"]), []).append(row)
+            found |= {
+                thread
+                for thread, rows in by_thread.items()
+                if thread not in own and _is_thread(thread) and self._is_ours(rows)
+            }
         return sorted(found)
 
     # Parts
@@ -191,6 +193,20 @@ class ChatThreads:
         except BranchNotFound:
             return GraphPlace(self._graph, self._from)
         return place
+
+    def _rows(self, thread: str) -> list[dict[str, Any]]:
+        place = self._place(thread)
+        if TYPE_NAME not in place.catalog.nodes:
+            return []
+        return self._ask(
+            place,
+            thread,
+            "    return { $m.key as key $m.position as position $m.format as format $m.body as body }\n"
+            "    order { position }",
+        )
+
+    def _is_ours(self, rows: Sequence[dict[str, Any]]) -> bool:
+        return bool(rows) and all(row["format"] == self._form for row in rows)
 
     def _declare(self, thread: str) -> None:
         declare(self._place(thread), lambda _: [NodeWanted(TYPE_NAME, _PROPERTIES)])
@@ -264,3 +280,16 @@ def thread_of(branch: str) -> str:
     """Return the thread that a branch is of."""
     plain = _ESCAPE.sub(lambda match: f"%{match[1]}", branch.removeprefix(PREFIX))
     return unquote(plain)
+
+
+def _is_thread(thread: str) -> bool:
+    try:
+        branch_of(thread)
+    except BadRequest:
+        return False
+    return True
+
+
+def _is_of_thread(branch: str) -> bool:
+    thread = thread_of(branch)
+    return _is_thread(thread) and branch_of(thread) == branch

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from langchain_community.graphs.graph_document import GraphDocument, Node, Relationship
 from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
 from llama_index.core.graph_stores.types import EntityNode, Relation
 from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import TextNode
@@ -197,6 +198,26 @@ def test_a_text_of_a_query_is_never_the_name_of_a_file(
         for path in paths:
             with pytest.raises(BadRequest, match="query must be a text, not"):
                 ask(path)
+
+
+@pytest.mark.case("surfaces", 925)
+def test_the_keys_of_chats_are_told_beside_what_is_no_chat(graph: Graph) -> None:
+    store = OmnigraphChatStore(graph)
+    for key in ("a", "é/b", "merged"):
+        store.add_message(key, ChatMessage("hi"))
+    store.merge("merged", delete_branch=True)
+    for thread in ("other", "other merged"):
+        OmnigraphChatHistory(graph, thread).add_messages([HumanMessage("hi")])
+    OmnigraphChatHistory(graph, "other merged").merge(delete_branch=True)
+    long = "q" * 150
+    for name in (long, "_ff", "_61", "a/b", "_00"):
+        graph.create_branch(f"thread/{name}", "thread/a")
+    row = '{{"type": "ChatMessage", "data": {{"key": "{0}", "thread": "{0}", "position": 0, "role": "user", \
+"text": "", "format": "llamaindex", "body": "", "created_at": 0}}}}'
+    graph.load(row.format(long).encode(), "append")
+
+    assert store.get_keys() == ["a", "merged", "é/b"]
+    assert [len(store.get_messages(key)) for key in store.get_keys()] == [1, 1, 1]
 
 
 @pytest.mark.case("surfaces", 926)

@@ -74,7 +74,7 @@ class OmnigraphChatStore(BaseChatStore):
         return self.delete_message(key, len(self._threads.read(key)) - 1)
 
     def get_keys(self) -> list[str]:
-        """Return the keys of the chats that have messages, sorted."""
+        """Return the keys of the chats of LlamaIndex that have messages, sorted."""
         return self._threads.names()
 
     def merge(
