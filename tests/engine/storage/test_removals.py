@@ -59,6 +59,7 @@ ALLOWED = {
     # What an attempt made and never handed over, or has back with a `NoEffect`.
     "commit/write.py _drop": "forks that are the attempt's own",
     "operations/engine.py discard_task_files": "files less those that were handed over",
+    "operations/index_building.py _remove_used": "parts of indexes that were put together; no version names one",
     "operations/embed/run.py EmbedRun.discard": "files less those that were handed over",
     "operations/embed/embed.py embed": "calls the one above, behind the run",
     # The sidecar, by its writer: on a proof, or behind the publish.
