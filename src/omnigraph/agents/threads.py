@@ -17,7 +17,7 @@ from omnigraph.agents.declarations import NodeWanted, declare
 from omnigraph.agents.parameters import QueryParameters
 from omnigraph.agents.place import GraphPlace, GraphRecord, ndjson, node_record
 from omnigraph.core.clock import now_micros
-from omnigraph.core.errors import AlreadyExistsError, BadRequest, BranchNotFound, KeyConflict, MergeConflicts
+from omnigraph.core.errors import AlreadyExistsError, BadRequest, BranchNotFound, ConflictError, KeyConflict
 from omnigraph.core.ids import UlidSource
 from omnigraph.core.values import is_text, shown
 from omnigraph.operations.retry import RetryTime
@@ -127,7 +127,7 @@ class ChatThreads:
         """Put messages in place of all that a thread has (T3).
 
         Raises:
-            MergeConflicts: others were faster, each time for half a minute.
+            ConflictError: others were faster, each time for half a minute.
         """
         self._declare(thread)
         self._make_branch(thread)
@@ -143,7 +143,9 @@ class ChatThreads:
                 self._graph.load(ndjson(records), "append", branch=beside, index=False)
             try:
                 self._graph.merge(beside, into=branch, delete_branch=True)
-            except MergeConflicts:  # someone appended meanwhile
+            except ConflictError as lost:  # someone appended meanwhile
+                if lost.recovery_operation_id is not None:
+                    raise  # it may land
                 self._graph.delete_branch(beside)
                 if time.is_over:
                     raise

@@ -59,7 +59,7 @@ ALLOWED = {
     # What an attempt made and never handed over, or has back with a `NoEffect`.
     "commit/write.py _drop": "forks that are the attempt's own",
     "operations/engine.py discard_task_files": "files less those that were handed over",
-    "operations/index_building.py _remove_used": "parts of indexes that were put together; no version names one",
+    "operations/index_building.py _remove_used": "parts of indexes that were put together",
     "operations/embed/run.py EmbedRun.discard": "files less those that were handed over",
     "operations/embed/embed.py embed": "calls the one above, behind the run",
     # The sidecar, by its writer: on a proof, or behind the publish.
@@ -104,6 +104,7 @@ ALLOWED = {
     "operations/init.py _write_contract": "what this init wrote, before there is a manifest",
     # Files that no graph names: temporary ones, locks, caches, probes, notes of dead processes.
     "storage/control/writers.py Writer.close": "its own sign of life",
+    "storage/control/writers.py _make_on_probation": "the sign of life of a writer whose store was refused",
     "storage/control/writers.py Writer._keep_alive": "the same, without the lease",
     "storage/control/writers.py Watch.tidy": "signs of life of writers that have ended",
     "core/regular_file.py write_new": "what stands in the place of a temporary file",

@@ -1,5 +1,7 @@
 """LlamaIndex's chat store: a branch for each chat, setting as one change, deletion, keys."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +10,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 
 from omnigraph import BadRequest, Graph
 from omnigraph.agents.llamaindex import OmnigraphChatStore
+from omnigraph.core.failpoint import failpoint
 from tests.surfaces.agents.conftest import Either
 
 MESSAGES = [
@@ -103,6 +106,31 @@ def test_what_is_added_while_messages_are_set_is_kept_or_replaced_and_never_lost
     start = len(MESSAGES) - 1
     assert texts[:start] == [message.content for message in MESSAGES[1:]]
     assert texts[start:] == [str(n) for n in range(6 - len(texts[start:]), 5)] + ["last"]
+    assert [name for name in graph.branches() if "set-" in name] == []
+
+
+@pytest.mark.case("surfaces", 749)
+def test_a_message_that_comes_while_the_merge_is_made_is_no_failure(graph: Graph) -> None:
+    """Another process adds behind the look of the merge, so that its commit is refused and not its rows."""
+    store, added = OmnigraphChatStore(graph), list[int]()
+    store.add_message("a", MESSAGES[0])
+    adding = (
+        "import omnigraph\n"
+        "from llama_index.core.llms import ChatMessage\n"
+        "from omnigraph.agents.llamaindex import OmnigraphChatStore\n"
+        f"with omnigraph.open({graph.uri!r}, durability='process') as graph:\n"
+        "    OmnigraphChatStore(graph).add_message('a', ChatMessage('meanwhile'))\n"
+    )
+
+    def add_once() -> None:
+        if not added:
+            added.append(subprocess.run([sys.executable, "-c", adding], check=True, timeout=100).returncode)
+
+    with failpoint("branch_merge.post_capture", call=add_once):
+        store.set_messages("a", MESSAGES[1:])
+
+    assert added == [0]
+    assert [message.content for message in store.get_messages("a")] == [m.content for m in MESSAGES[1:]]
     assert [name for name in graph.branches() if "set-" in name] == []
 
 
