@@ -17,6 +17,7 @@ from tests.engine.branches.steps import insert
 from tests.support.engine import copy_of, new_graph
 
 LISTINGS_MAX = 400  # of one verb on this small graph: a verb with more lists something again and again
+LONG = {"status", "verify"}  # they list most, and share their listings with the others
 QUARANTINE_ID = "01M7V1FNNHB6MQEA28XNF6A9NE"
 
 VERBS: dict[str, Callable[[Path], object]] = {
@@ -44,7 +45,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "verb", [pytest.param(verb, marks=[pytest.mark.slow] if verb in LONG else []) for verb in VERBS]
+)
 def test_a_folder_that_cannot_be_listed_is_an_error_of_ours(root: Path, tmp_path: Path, verb: str) -> None:
     failed = list[str]()
     for number in range(LISTINGS_MAX):
