@@ -164,7 +164,7 @@ class BulkRun:
         Raises:
             ResourceLimit: a table gets more rows or bytes than a setting allows.
             InvariantViolation: a task wrote for another version or other columns.
-        EmbeddingError: a vector could not be made.
+            EmbeddingError: a vector could not be made.
         """
         self._take_out()  # also before their texts are sent
         self._make_vectors()

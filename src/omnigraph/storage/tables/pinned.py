@@ -82,7 +82,6 @@ def read_pieces(
     numbers: Sequence[int],
     *,
     columns: Sequence[str] | None = None,
-    filter: RowFilter | None = None,
     with_rows: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
@@ -93,14 +92,12 @@ def read_pieces(
     Raises:
         StorageError: the store failed.
     """
-    text = None if filter is None else to_lance(filter, handle.schema)
     with reading(handle, "scan"):
         for number in numbers:
             yield from (
                 _fragment(handle, number)
                 .scanner(
                     columns=None if columns is None else list(columns),
-                    filter=text,
                     with_row_id=with_rows,
                     with_row_address=with_rows,
                     batch_size=batch_rows,
